@@ -1,6 +1,8 @@
 //! The doors and clients of one thread: which of them are ready, and whose turn it is.
 //!
-//! A client that could continue after its turn goes to the end of the queue.
+//! A client that could continue after its turn goes to the end of the queue. A client that is held
+//! back goes there when others have completed their commands; those on other threads are noticed at
+//! the next look at the sockets.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
@@ -68,6 +70,8 @@ pub struct Front {
     clients: Vec<Option<Client>>,
     free: Vec<usize>,
     queue: VecDeque<usize>,
+    /// Clients that are held back.
+    held_back: Vec<usize>,
     lanes: Lanes,
     buffer: Box<[u8]>,
     /// No client is accepted before this time.
@@ -116,6 +120,7 @@ impl Front {
             clients: Vec::new(),
             free: Vec::new(),
             queue: VecDeque::new(),
+            held_back: Vec::new(),
             lanes: Lanes::default(),
             buffer: vec![0; BUFFER].into(),
             pause: None,
@@ -173,6 +178,7 @@ impl Front {
             self.admit(stream, guest);
         }
         self.go_round(now);
+        self.let_go_on();
         Ok(is_called)
     }
 
@@ -199,7 +205,27 @@ impl Front {
         match after {
             After::Turn => wait_in(&mut self.queue, client, number),
             After::Rest => {}
+            After::HeldBack if client.is_held_back => {}
+            After::HeldBack => {
+                client.is_held_back = true;
+                self.held_back.push(number);
+            }
             After::Close => self.close(number),
+        }
+        self.let_go_on();
+    }
+
+    /// Gives turns to the clients that were held back, if one of them may send more.
+    fn let_go_on(&mut self) {
+        if self.held_back.is_empty() || !self.hall.may_go_on() {
+            return;
+        }
+        for number in std::mem::take(&mut self.held_back) {
+            // The client may have left since, and another may have its place.
+            if let Some(Some(client)) = self.clients.get_mut(number) {
+                client.is_held_back = false;
+                wait_in(&mut self.queue, client, number);
+            }
         }
     }
 
@@ -311,6 +337,7 @@ impl Front {
     fn close(&mut self, number: usize) {
         if let Some(mut client) = self.clients[number].take() {
             client.stream().forget(self.poll.registry());
+            client.on_close(&self.hall);
             self.hall.on_client_gone(client.guest());
             self.free.push(number);
         }
@@ -330,7 +357,7 @@ impl Front {
         let end = self.clients.len().min(self.round.next + VISITED);
         for number in self.round.next..end {
             let visited = self.clients[number].as_mut();
-            if visited.is_some_and(|client| !client.on_second(now)) {
+            if visited.is_some_and(|client| !client.on_second(&self.hall, now)) {
                 self.close(number);
             }
         }

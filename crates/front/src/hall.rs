@@ -28,6 +28,12 @@ pub struct Options {
     pub max_connections: u64,
     /// The users that may connect; `None`: every client may.
     pub users: Option<Arc<Users>>,
+    /// Bytes of long commands that have not arrived completely, of all clients together. While they
+    /// have as many, only one client at a time can send more of a long command.
+    pub incomplete: u64,
+    /// If the clients have as many bytes as `incomplete` allows, one that has not sent more of its
+    /// command for this number of seconds is disconnected.
+    pub patience: u32,
     /// True if `flush_all` is refused.
     pub refuses_flush: bool,
     /// Memory for items, in bytes.
@@ -46,6 +52,8 @@ impl Default for Options {
         Self {
             max_connections: 1024,
             users: None,
+            incomplete: 64 << 20,
+            patience: 10,
             refuses_flush: false,
             memory: 0,
             threads: 1,
@@ -75,6 +83,11 @@ struct Post {
 #[derive(Default, Debug)]
 struct Counts {
     open: AtomicU64,
+    /// Bytes of commands that have not arrived completely.
+    incomplete: AtomicU64,
+    /// The number of the client that may send more of a long command although there are too many of
+    /// these bytes; 0: none.
+    first: AtomicU64,
     /// The number of the newest client. A reset leaves it.
     numbered: AtomicU64,
     total: AtomicU64,
@@ -172,6 +185,41 @@ impl Hall {
     pub(crate) fn on_client_gone(&self, guest: &Guest) {
         self.guests().remove(&guest.number);
         self.counts.open.fetch_sub(1, Relaxed);
+    }
+
+    /// Notes that a client has `now` bytes of incomplete commands, and not `before` any more.
+    pub(crate) fn on_incomplete(&self, before: usize, now: usize) {
+        let more = (now as u64).wrapping_sub(before as u64);
+        self.counts.incomplete.fetch_add(more, Relaxed);
+    }
+
+    /// Lets another client go first.
+    pub(crate) fn on_first_done(&self) {
+        self.counts.first.store(0, Relaxed);
+    }
+
+    /// Whether each client may send more of its command.
+    pub(crate) fn has_room(&self) -> bool {
+        self.counts.incomplete.load(Relaxed) < self.options.incomplete
+    }
+
+    /// Whether some client may send more of a long command.
+    pub(crate) fn may_go_on(&self) -> bool {
+        self.has_room() || self.counts.first.load(Relaxed) == 0
+    }
+
+    /// Whether this client may send more of its command although there is no room: it is the only
+    /// such client until its command is complete.
+    pub(crate) fn goes_first(&self, guest: &Guest) -> bool {
+        let first = &self.counts.first;
+        let taken = first.compare_exchange(0, guest.number, Relaxed, Relaxed);
+        taken.map_or_else(|number| number == guest.number, |_| true)
+    }
+
+    /// Seconds after which a client that has stopped in the middle of a command is disconnected, if
+    /// others wait.
+    pub(crate) fn patience(&self) -> u32 {
+        self.options.patience
     }
 
     pub(crate) fn on_read(&self, bytes: usize) {

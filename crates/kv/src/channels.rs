@@ -35,7 +35,7 @@ use crate::fleet::{FleetOptions, ServerError, WhenDown};
 use crate::wire::{Request, Store};
 use list::Lists;
 use many::all;
-use server::Server;
+use server::{Failed, Server};
 use shared::Shared;
 
 /// How long a call waits for a server that may still be connecting.
@@ -129,7 +129,7 @@ impl Channels {
         let asked = groups.iter().map(|(server, group)| async {
             let keys: Vec<&[u8]> = group.iter().map(|at| keys[*at]).collect();
             let items = self.shared.many(server, &keys).await;
-            items.map_err(|error| server.error(error))
+            items.map_err(|failed| server.error(failed.into()))
         });
         let mut items = vec![Ok(None); keys.len()];
         for ((_, group), found) in groups.iter().zip(all(asked).await) {
@@ -207,12 +207,12 @@ impl Channels {
         let list = self.shared.list();
         let server = list.owner(request.key()).ok_or(Error::Unavailable)?;
         match self.shared.keyed(server, request).await {
-            Err(Error::Unavailable)
+            Err(Failed::Down)
                 if matches!(request, Request::Get { .. }) && self.shared.misses(server).await =>
             {
                 Ok(Reply::Missing)
             }
-            result => result.map_err(|error| server.error(error)),
+            result => result.map_err(|failed| server.error(failed.into())),
         }
     }
 }

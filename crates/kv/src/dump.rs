@@ -8,8 +8,9 @@
 //!
 //! A *dump* also has marks, which are lines that begin with a tab: the first line names format and
 //! server, others show the progress of the dump, and the last one is its end. Each of the latter
-//! has the number of items before it, and a checksum over these items, the server and itself, so a
-//! reader detects a file that is truncated or changed. Nothing here reads files.
+//! has the number of items before it, the number of items that are left out if there are any, and a
+//! checksum over these items, the server and itself, so a reader detects a file that is truncated
+//! or changed. Nothing here reads files.
 
 use std::fmt;
 
@@ -40,6 +41,8 @@ pub struct Mark {
     pub partition: u16,
     /// The place in that partition at which the dump continues.
     pub place: u64,
+    /// The number of items so far that no message of the server could carry.
+    pub left_out: u64,
 }
 
 /// The sum of the item lines of a file.
@@ -80,6 +83,7 @@ pub struct Reader {
     tag: Option<u32>,
     sum: Sum,
     mark: Option<Mark>,
+    left_out: u64,
     is_over: bool,
 }
 
@@ -150,6 +154,7 @@ impl Mark {
             tag,
             partition: 0,
             place: 0,
+            left_out: 0,
         }
     }
 
@@ -160,20 +165,20 @@ impl Mark {
 
     /// Appends the line of a mark after items with this sum.
     pub fn write(self, sum: Sum, out: &mut Vec<u8>) {
-        let (
-            Sum { items, .. },
-            Self {
-                partition, place, ..
-            },
-        ) = (sum, self);
-        let text = format!("mark\t{partition}\t{place}\t{items}");
-        out.extend_from_slice(sum.seal(self.tag, text).as_bytes());
+        let text = format!("mark\t{}\t{}\t{}", self.partition, self.place, sum.items);
+        self.seal(text, sum, out);
     }
 
     /// Appends the last line of a dump.
-    pub fn write_end(tag: u32, sum: Sum, out: &mut Vec<u8>) {
-        let text = format!("end\t{}", sum.items);
-        out.extend_from_slice(sum.seal(tag, text).as_bytes());
+    pub fn write_end(self, sum: Sum, out: &mut Vec<u8>) {
+        self.seal(format!("end\t{}", sum.items), sum, out);
+    }
+
+    fn seal(self, mut text: String, sum: Sum, out: &mut Vec<u8>) {
+        if self.left_out > 0 {
+            text.push_str(&format!("\t{}", self.left_out));
+        }
+        out.extend_from_slice(sum.seal(self.tag, text).as_bytes());
     }
 }
 
@@ -213,18 +218,19 @@ impl Reader {
             (["dunlin-kv-dump", "1", tag], None) if is_first => {
                 self.tag = Some(tag.parse().map_err(|_| BadLine::Mark)?);
             }
-            (["mark", partition, place, items, _], Some(tag)) => {
+            (["mark", partition, place, items, left_out @ .., _], Some(tag)) => {
                 let partition = partition.parse().map_err(|_| BadLine::Mark)?;
                 let place = place.parse().map_err(|_| BadLine::Mark)?;
-                self.check(items)?;
+                self.check(items, left_out)?;
                 self.mark = Some(Mark {
                     tag,
                     partition,
                     place,
+                    left_out: self.left_out,
                 });
             }
-            (["end", items, _], Some(_)) => {
-                self.check(items)?;
+            (["end", items, left_out @ .., _], Some(_)) => {
+                self.check(items, left_out)?;
                 self.is_over = true;
             }
             _ => return Err(BadLine::Mark),
@@ -232,7 +238,13 @@ impl Reader {
         Ok(())
     }
 
-    fn check(&self, items: &str) -> Result<(), BadLine> {
+    /// Compares the number of items in a mark, and takes the number of items that are left out.
+    fn check(&mut self, items: &str, left_out: &[&str]) -> Result<(), BadLine> {
+        self.left_out = match left_out {
+            [] => 0,
+            [number] => number.parse().map_err(|_| BadLine::Mark)?,
+            _ => return Err(BadLine::Mark),
+        };
         match items.parse() == Ok(self.sum.items) {
             true => Ok(()),
             false => Err(BadLine::Check),
@@ -255,6 +267,12 @@ impl Reader {
     #[must_use]
     pub const fn mark(&self) -> Option<Mark> {
         self.mark
+    }
+
+    /// The number of items that the dump leaves out, according to its last mark.
+    #[must_use]
+    pub const fn left_out(&self) -> u64 {
+        self.left_out
     }
 
     /// Whether the file may end here: it is a list, or a dump whose last line was read.

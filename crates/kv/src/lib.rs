@@ -65,7 +65,7 @@ pub use wire::{
 /// Names of the table that programs need for a server and for writes.
 pub mod store {
     pub use dunlin_store::{
-        Config, Delta, MAX_KEY, MAX_VALUE, MIN_MEMORY, Mode, Region, Seed, SizeError, Table, Verb,
-        route,
+        Config, Delta, HUGE_PAGE, MAX_KEY, MAX_VALUE, MIN_MEMORY, Mode, Pages, Region, Seed,
+        SizeError, Table, Verb, route,
     };
 }

@@ -5,8 +5,15 @@
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// Appends bytes in base64.
-pub(crate) fn encode(out: &mut Vec<u8>, bytes: &[u8]) {
+/// Appends bytes in base64, in which a meta command with the flag `b` has its key.
+///
+/// ```
+/// let mut command = b"mg ".to_vec();
+/// dunlin_memcached::encode_base64(&mut command, b"a b");
+/// command.extend_from_slice(b" b v\r\n");
+/// assert_eq!(command, b"mg YSBi b v\r\n");
+/// ```
+pub fn encode(out: &mut Vec<u8>, bytes: &[u8]) {
     for group in bytes.chunks(3) {
         let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
         let word = byte(0) << 16 | byte(1) << 8 | byte(2);

@@ -143,6 +143,20 @@ impl Connection {
         len
     }
 
+    /// Bytes of a long command that has begun to arrive, and of commands that wait for other
+    /// partitions: about 1 MiB of each at most.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        let is_long = match self.phase {
+            Phase::Value { .. } | Phase::Writing { .. } => true,
+            Phase::Line => self.input.may_be_long(),
+            Phase::Keys(line) | Phase::Copying(Asked::Key(_, line)) => line.next_line > INPUT_MARK,
+            _ => false,
+        };
+        let (_, waiting) = self.output.waiting();
+        waiting + if is_long { self.input.len() } else { 0 }
+    }
+
     /// Abandons a write in progress, because the connection ends. The owner calls this before it
     /// drops the connection.
     pub fn abandon(&mut self, server: &mut impl Server) {

@@ -46,6 +46,7 @@ mod server;
 mod users;
 mod words;
 
+pub use base64::encode as encode_base64;
 pub use connection::{Connection, Wants};
 pub use errand::{BurstRun, Errand, Malformed, answers};
 pub use figures::Figures;

@@ -12,5 +12,6 @@ mod model;
 mod mutants;
 mod operation;
 mod parts;
+mod scan;
 
 mod tests;

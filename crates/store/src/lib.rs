@@ -45,7 +45,7 @@ pub use config::{
 pub use copy::copy_short;
 pub use hash::{ROUTE_VERSION, Seed, route};
 pub use item::{Seconds, Stamp, Value, Version};
-pub use memory::Region;
+pub use memory::{HUGE_PAGE, Pages, Region};
 #[cfg(feature = "mutants")]
 pub use mutant::Mutant;
 pub use table::{

@@ -16,6 +16,11 @@ const REPORT: usize = 64 << 20;
 /// Bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
+/// Bytes of a huge page.
+pub const HUGE_PAGE: usize = 1 << HUGE_PAGE_BITS;
+
+const HUGE_PAGE_BITS: u8 = 21;
+
 /// The smallest page of the processor.
 const SMALL_PAGE: usize = 4096;
 
@@ -39,10 +44,21 @@ type Bytes = memmap2::MmapMut;
 #[derive(Debug)]
 pub struct Region {
     bytes: Bytes,
+    pages: Pages,
+}
+
+/// The pages of a region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pages {
+    /// Huge pages that the administrator has reserved.
+    Huge,
+    /// Ordinary pages, which the kernel may merge into huge pages.
+    Ordinary,
 }
 
 impl Region {
-    /// Maps at least `len` bytes, on huge pages if the kernel has any.
+    /// Maps at least `len` bytes: on huge pages if `len` is a multiple of [`HUGE_PAGE`] and the
+    /// administrator has reserved enough of them, and otherwise on ordinary pages.
     ///
     /// # Errors
     /// The errors of `mmap`; and one of kind `InvalidInput` if `len` is 0 or cannot be rounded up.
@@ -52,7 +68,14 @@ impl Region {
         if len == 0 {
             return Err(invalid());
         }
-        Ok(Self { bytes: map(len)? })
+        let (bytes, pages) = map(len)?;
+        Ok(Self { bytes, pages })
+    }
+
+    /// The kind of pages.
+    #[must_use]
+    pub const fn pages(&self) -> Pages {
+        self.pages
     }
 
     /// The number of bytes.
@@ -127,25 +150,24 @@ impl DerefMut for Region {
 /// Maps huge pages that the administrator has reserved, or else ordinary ones, which the kernel may
 /// merge into huge pages.
 #[cfg(not(miri))]
-fn map(len: usize) -> io::Result<Bytes> {
+fn map(len: usize) -> io::Result<(Bytes, Pages)> {
     use memmap2::MmapOptions;
-    const HUGE_PAGE_BITS: u8 = 21;
-    if len.is_multiple_of(1 << HUGE_PAGE_BITS) {
+    if len.is_multiple_of(HUGE_PAGE) {
         let huge = MmapOptions::new()
             .len(len)
             .huge(Some(HUGE_PAGE_BITS))
             .map_anon();
         if let Ok(bytes) = huge {
-            return Ok(bytes);
+            return Ok((bytes, Pages::Huge));
         }
     }
     let bytes = MmapOptions::new().len(len).map_anon()?;
     #[cfg(target_os = "linux")]
     let _ = bytes.advise(memmap2::Advice::HugePage);
-    Ok(bytes)
+    Ok((bytes, Pages::Ordinary))
 }
 
 #[cfg(miri)]
-fn map(len: usize) -> io::Result<Bytes> {
-    Ok(vec![0; len])
+fn map(len: usize) -> io::Result<(Bytes, Pages)> {
+    Ok((vec![0; len], Pages::Ordinary))
 }

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod copies;
+mod dumps;
 #[path = "../program/mod.rs"]
 mod program;
 mod servers;
@@ -234,7 +235,8 @@ fn wrong_usage_and_absent_servers_have_clear_errors() {
 #[test]
 fn each_command_has_help_with_examples_of_its_own() {
     let commands = [
-        "serve", "get", "set", "add", "cas", "delete", "incr", "touch", "stats", "flush",
+        "serve", "get", "set", "add", "cas", "delete", "incr", "touch", "stats", "flush", "dump",
+        "load", "shell",
     ];
     for name in commands {
         let output = dunlin(&["kv", name, "--help"]).output().unwrap();

@@ -167,6 +167,20 @@ fn users_and_flushes_are_refused_as_the_options_say() {
     for front in [&front[..], &options] {
         let server = Server::start(&[&serve[..], front].concat());
         assert_eq!(ask(tcp(server.door(0)), commands), answers.join("\r\n"));
+        let load = [
+            "kv",
+            "load",
+            "--from",
+            server.door(0),
+            "--server",
+            server.native(),
+        ];
+        let refused = dunlin(&load).output().unwrap();
+        let errors = String::from_utf8(refused.stderr).unwrap();
+        assert!(errors.contains("--from-auth"), "{errors}");
+        let loaded = dunlin(&[&load[..], &["--from-auth", users]].concat()).output();
+        let loaded = String::from_utf8(loaded.unwrap().stdout).unwrap();
+        assert_eq!(loaded, "0 items are loaded\n");
         let login = "set a 0 0 10\r\nann secret\r\nstats settings\r\nquit\r\n";
         let has_option = ask(tcp(server.door(0)), login).contains("STAT maxconns 7\r\n");
         assert_eq!(has_option, front == options);
@@ -257,10 +271,14 @@ fn the_items_of_a_running_server_are_copied() {
     );
     assert!(item["ttl"].as_u64().unwrap() > 900, "{item}");
     assert_eq!(kv(&["get", "k16"]).0.unwrap()["ttl"], 0);
-    // Items that the server cannot have are named and counted. A key of UTF-8 is ordinary.
+    // Items that the server cannot have are named and counted. A key of UTF-8 is ordinary, and one
+    // with a space has a name in base64, unless that is longer than a name may be.
+    let long_name = "a ".repeat(100);
+    let set = ["kv", "set", &long_name, "x", "--server", from.native()];
+    assert!(dunlin(&set).output().unwrap().status.success());
     let long = "x".repeat(900_000);
     let odd = [
-        "set \u{e4} 0 0 1 noreply\r\nu\r\nms YSBi 1 b q\r\ns\r\n",
+        "set \u{e4} 0 0 1 noreply\r\nu\r\nms YSBi 1 b q F5\r\ns\r\n",
         "set long 0 0 900000 noreply\r\n",
         &long,
         "\r\nmn\r\nquit\r\n",
@@ -282,14 +300,18 @@ fn the_items_of_a_running_server_are_copied() {
     let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(
         (&shown["loaded"], &shown["bad"]),
-        (&501.into(), &2.into()),
+        (&502.into(), &2.into()),
         "{errors}"
     );
+    let name = format!("`{long_name}`");
     assert!(
-        errors.contains("`a b`") && errors.contains("`long`"),
+        errors.contains(&name) && errors.contains("`long`"),
         "{errors}"
     );
     assert_eq!(output.status.code(), Some(1));
+    let get = ["kv", "get", "a b", "--server", small.native(), "--json"];
+    let item: Value = serde_json::from_slice(&dunlin(&get).output().unwrap().stdout).unwrap();
+    assert_eq!((&item["value"], &item["flags"]), (&"s".into(), &5.into()));
     // A native server is not memcached.
     let (_, errors) = kv(&["load", "--from", to.native()]);
     assert!(errors.contains(to.native()), "{errors}");

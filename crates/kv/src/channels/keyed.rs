@@ -14,7 +14,7 @@ impl Shared {
         &self,
         server: &Server,
         request: &Request<'_>,
-    ) -> Result<Reply, Error> {
+    ) -> Result<Reply, Failed> {
         let deadline = self.deadline();
         let mut room = HEAD + self.options().client.expected_value as usize;
         loop {
@@ -34,8 +34,8 @@ impl Shared {
                     room = bytes;
                     continue;
                 }
-                Err(Failed::TooLong(_)) => return Err(Error::MessageTooLong),
-                Err(Failed::With(error)) => return Err(error),
+                Err(Failed::TooLong(_)) => return Err(Error::MessageTooLong.into()),
+                Err(failed) => return Err(failed),
             };
             return match Answer::decode(&answer) {
                 Ok(Answer::Found(item)) if item.is_long() => {
@@ -60,8 +60,8 @@ impl Shared {
                 Ok(Answer::Written(version)) => Ok(Reply::Written(version)),
                 Ok(Answer::Counted(number, version)) => Ok(Reply::Counted(number, version)),
                 Ok(Answer::Done) => Ok(Reply::Done),
-                Ok(Answer::Refused(status)) => Err(Error::of_status(status)),
-                Ok(Answer::Slice(_)) | Err(_) => Err(Error::Incompatible),
+                Ok(Answer::Refused(status)) => Err(Error::of_status(status).into()),
+                Ok(Answer::Slice(_)) | Err(_) => Err(Error::Incompatible.into()),
             };
         }
     }
@@ -73,7 +73,7 @@ impl Shared {
         (map, call): (&Map, Call),
         key: &[u8],
         first: &FoundItem<'_>,
-    ) -> Result<Option<Item>, Error> {
+    ) -> Result<Option<Item>, Failed> {
         let mut item = Item::of(first);
         while item.value.len() < first.len as usize {
             let from = u32::try_from(item.value.len()).expect("a value has at most 1 MiB");
@@ -85,18 +85,14 @@ impl Shared {
                 room: HEAD + SLICE,
                 ..call
             };
-            let answer = match self.call(server, KEYED, &bytes, call).await {
-                Ok(answer) => answer,
-                Err(Failed::TooLong(_)) => return Err(Error::Incompatible),
-                Err(Failed::With(error)) => return Err(error),
-            };
+            let answer = self.call(server, KEYED, &bytes, call).await?;
             let left = first.len as usize - item.value.len();
             match Answer::decode(&answer) {
                 Ok(Answer::Slice(slice)) if !slice.is_empty() && slice.len() <= left => {
                     item.value.extend_from_slice(slice);
                 }
                 Ok(Answer::Refused(Status::Gone | Status::MapChanged)) => return Ok(None),
-                _ => return Err(Error::Incompatible),
+                _ => return Err(Error::Incompatible.into()),
             }
         }
         Ok(Some(item))

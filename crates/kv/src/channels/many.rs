@@ -30,7 +30,7 @@ impl Shared {
         &self,
         server: &Server,
         keys: &[&[u8]],
-    ) -> Result<Vec<Result<Option<Item>, Error>>, Error> {
+    ) -> Result<Vec<Result<Option<Item>, Error>>, Failed> {
         let deadline = self.deadline();
         let mut items = vec![Ok(None); keys.len()];
         let mut most_asked = usize::MAX;
@@ -38,7 +38,7 @@ impl Shared {
             ((0..keys.len()).collect(), Vec::new());
         while !pending.is_empty() {
             let map = match self.map(server, deadline).await {
-                Err(Error::Unavailable) if self.misses(server).await => break,
+                Err(Failed::Down) if self.misses(server).await => break,
                 map => map?,
             };
             let groups = groups(&map, keys, &std::mem::take(&mut pending), most_asked);
@@ -49,15 +49,15 @@ impl Shared {
             for ((_, group), records) in groups.iter().zip(all(asked).await) {
                 let records = match records {
                     // The partition of these keys is down.
-                    Err(Error::Unavailable) if self.misses(server).await => continue,
+                    Err(Failed::Down) if self.misses(server).await => continue,
                     // The server may accept requests for fewer keys.
-                    Err(Error::MessageTooLong) if group.len() > 1 => {
+                    Err(Failed::With(Error::MessageTooLong)) if group.len() > 1 => {
                         let asked = Keys::size(group.iter().map(|at| keys[*at]));
                         most_asked = most_asked.min(asked / 2);
                         Vec::new()
                     }
                     // A get of its own is shorter.
-                    Err(Error::MessageTooLong) => {
+                    Err(Failed::With(Error::MessageTooLong)) => {
                         alone.extend(group);
                         continue;
                     }
@@ -74,14 +74,14 @@ impl Shared {
         }
         let asked = alone.iter().map(|at| async {
             let request = Request::Get { key: keys[*at] };
-            self.keyed(server, &request).await?.found()
+            Ok(self.keyed(server, &request).await?.found()?)
         });
         for (at, found) in alone.iter().zip(all(asked).await) {
             items[*at] = match found {
-                Err(Error::Unavailable) if self.misses(server).await => Ok(None),
+                Err(Failed::Down) if self.misses(server).await => Ok(None),
                 // The key or its value fits into no message of the server. That concerns no other
                 // key.
-                Err(error @ Error::MessageTooLong) => Err(error),
+                Err(Failed::With(error @ Error::MessageTooLong)) => Err(error),
                 found => Ok(found?.map(Found::into_item)),
             };
         }
@@ -115,7 +115,7 @@ impl Shared {
         map: &Map,
         (endpoint, keys): (u16, Vec<&[u8]>),
         deadline: Instant,
-    ) -> Result<Vec<Record>, Error> {
+    ) -> Result<Vec<Record>, Failed> {
         let limit = self.options().client.multi_answer;
         let each = || keys.iter().copied();
         let mut bytes = vec![0; Keys::size(each())];
@@ -126,11 +126,7 @@ impl Shared {
             room: limit as usize,
             deadline,
         };
-        let answer = match self.call(server, MULTI, &bytes, call).await {
-            Ok(answer) => answer,
-            Err(Failed::TooLong(_)) => return Err(Error::Incompatible),
-            Err(Failed::With(error)) => return Err(error),
-        };
+        let answer = self.call(server, MULTI, &bytes, call).await?;
         match Records::decode(&answer) {
             Ok(Ok(records)) if !records.is_empty() => {
                 let record = |answer: &Answer<'_>| match answer {
@@ -144,7 +140,7 @@ impl Shared {
                 server.forget(map.tag());
                 Ok(Vec::new())
             }
-            _ => Err(Error::Incompatible),
+            _ => Err(Error::Incompatible.into()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use dunlin_core::{CallErrorKind, RpcError};
+use dunlin_core::{CallErrorKind, CloseReason, RpcError};
 use dunlin_hub::{Answer as Bytes, Channel, ChannelBuilder, ChannelError, State};
 use dunlin_service::Error as CallError;
 use dunlin_store::Mode;
@@ -41,10 +41,15 @@ struct Known {
     channels: BTreeMap<u16, Channel>,
 }
 
-/// Why a call has no answer.
+/// Why a call, or an operation of several calls, has no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Failed {
     /// A read needs room for this many bytes.
     TooLong(usize),
+    /// The endpoint is down: no session with it could be made, or the last one was lost. A write
+    /// has not run.
+    Down,
+    /// Any other reason. The endpoint may be alive, even with [`Error::Unavailable`].
     With(Error),
 }
 
@@ -144,7 +149,7 @@ impl Server {
 
 impl Shared {
     /// The server's map. Asks for it if it is not known.
-    pub(super) async fn map(&self, server: &Server, deadline: Instant) -> Result<Map, Error> {
+    pub(super) async fn map(&self, server: &Server, deadline: Instant) -> Result<Map, Failed> {
         if let Some(map) = server.known() {
             return Ok(map);
         }
@@ -154,15 +159,11 @@ impl Shared {
             room: Map::MAX_SIZE,
             deadline,
         };
-        match self.call(server, MAP, b"", call).await {
-            Ok(answer) => {
-                let (map, _) = Map::decode(&answer).map_err(|_| Error::Incompatible)?;
-                let learnt = server.learn(map.clone());
-                learnt.map(|()| map).map_err(|_| Error::Unavailable)
-            }
-            Err(Failed::TooLong(_)) => Err(Error::Incompatible),
-            Err(Failed::With(error)) => Err(error),
-        }
+        let answer = self.call(server, MAP, b"", call).await?;
+        let (map, _) = Map::decode(&answer).map_err(|_| Error::Incompatible)?;
+        let learnt = server.learn(map.clone());
+        learnt.map_err(|_| Error::Unavailable)?;
+        Ok(map)
     }
 
     /// Calls an endpoint of a server. If the operation may wait for a server that is down, a read
@@ -179,9 +180,9 @@ impl Shared {
     ) -> Result<Bytes, Failed> {
         let waits = self.options().when_down == WhenDown::Wait;
         let channel = server.channel(call.endpoint);
-        let channel = channel.map_err(|_| Failed::With(Error::Unavailable))?;
+        let channel = channel.map_err(|_| Error::Unavailable)?;
         if !waits && channel.state().state == State::Gone {
-            return Err(Failed::With(Error::Unavailable));
+            return Err(Failed::Down);
         }
         let mut attempts = self.options().client.retry.attempts;
         loop {
@@ -203,6 +204,22 @@ impl Shared {
     }
 }
 
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::With(error)
+    }
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::TooLong(_) => Self::Incompatible,
+            Failed::Down => Self::Unavailable,
+            Failed::With(error) => error,
+        }
+    }
+}
+
 /// Whether the session of a call ended before its answer arrived.
 fn is_lost(error: &ChannelError) -> bool {
     match error {
@@ -214,9 +231,25 @@ fn is_lost(error: &ChannelError) -> bool {
     }
 }
 
-/// The error of an operation whose call has failed.
+/// Whether a call failed because its channel had no session, or lost it.
+fn is_down(error: &ChannelError) -> bool {
+    match error {
+        ChannelError::NoServer(_) => true,
+        // The hub has ended, which shows nothing about the server.
+        ChannelError::Call {
+            error: CallError::Rpc(RpcError::SessionClosed(CloseReason::EndpointClosed, _)),
+            ..
+        } => false,
+        ChannelError::Call { error, .. } => error.is_closed(),
+        _ => false,
+    }
+}
+
+/// The reason why an operation whose call has failed has no result.
 fn failed(error: &ChannelError, is_read: bool) -> Failed {
+    let may_run_again = error.ran() == Ran::No || is_read;
     Failed::With(match error {
+        error if is_down(error) && may_run_again => return Failed::Down,
         ChannelError::Call {
             error: CallError::Rpc(error),
             ..
@@ -232,7 +265,7 @@ fn failed(error: &ChannelError, is_read: bool) -> Failed {
                 Error::MessageTooLong
             }
             RpcError::DeadlinePassed(_) if is_read => Error::DeadlinePassed,
-            error if error.ran() == Ran::No || is_read => Error::Unavailable,
+            _ if may_run_again => Error::Unavailable,
             _ => Error::Unknown,
         },
         ChannelError::Call {
@@ -240,7 +273,7 @@ fn failed(error: &ChannelError, is_read: bool) -> Failed {
             ..
         } => Error::MessageTooLong,
         ChannelError::Full => Error::NoBuffer,
-        error if error.ran() == Ran::No || is_read => Error::Unavailable,
+        _ if may_run_again => Error::Unavailable,
         _ => Error::Unknown,
     })
 }

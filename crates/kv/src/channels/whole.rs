@@ -24,7 +24,7 @@ impl Channels {
         let list = self.shared.list();
         let server = list.named(server).ok_or(Error::Unavailable)?;
         let map = self.shared.map(server, self.shared.deadline()).await;
-        map.map_err(|error| server.error(error))
+        map.map_err(|failed| server.error(failed.into()))
     }
 
     /// Returns the figures of each partition of a server.
@@ -94,13 +94,13 @@ impl Channels {
         let list = self.shared.list();
         let server = list.named(server).ok_or(Error::Unavailable)?;
         let reply = self.shared.whole(server, partition, whole).await;
-        reply.map_err(|error| server.error(error))
+        reply.map_err(|failed| server.error(failed.into()))
     }
 }
 
 impl Shared {
     /// Runs a request for a whole partition of a server.
-    async fn whole(&self, server: &Server, partition: u16, whole: Whole) -> Result<Reply, Error> {
+    async fn whole(&self, server: &Server, partition: u16, whole: Whole) -> Result<Reply, Failed> {
         let deadline = self.deadline();
         loop {
             let map = self.map(server, deadline).await?;
@@ -112,14 +112,10 @@ impl Shared {
             };
             let mut bytes = vec![0; whole.size()];
             whole.encode(map.tag(), &mut bytes);
-            let answer = match self.call(server, WHOLE, &bytes, call).await {
-                Ok(answer) => answer,
-                Err(Failed::TooLong(_)) => return Err(Error::Incompatible),
-                Err(Failed::With(error)) => return Err(error),
-            };
+            let answer = self.call(server, WHOLE, &bytes, call).await?;
             match Reply::of_whole(&answer) {
                 Err(Status::MapChanged) => server.forget(map.tag()),
-                reply => return reply.map_err(Error::of_status),
+                reply => return Ok(reply.map_err(Error::of_status)?),
             }
         }
     }

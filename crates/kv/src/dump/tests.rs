@@ -26,10 +26,11 @@ fn dump_of(items: &[Item]) -> Vec<u8> {
             tag: 7,
             partition: 1,
             place: number as u64,
+            left_out: 0,
         };
         mark.write(reader.sum(), &mut out);
     }
-    Mark::write_end(7, reader.sum(), &mut out);
+    Mark::start(7).write_end(reader.sum(), &mut out);
     out
 }
 
@@ -91,6 +92,28 @@ fn bad_lines_have_reasons() {
     // A list cannot become a dump after its first line.
     let list = [&b"a\tb\n"[..], &dump_of(&[])].concat();
     assert_eq!(read(&list), Err(BadLine::Mark));
+}
+
+#[test]
+fn a_mark_has_the_number_of_items_that_are_left_out() {
+    let mark = |left_out| Mark {
+        tag: 7,
+        partition: 2,
+        place: 9,
+        left_out,
+    };
+    let (mut out, mut reader) = (Vec::new(), Reader::default());
+    Mark::write_first(7, &mut out);
+    mark(0).write(reader.sum(), &mut out);
+    mark(12).write(reader.sum(), &mut out);
+    mark(13).write_end(reader.sum(), &mut out);
+    let seen = out.split_inclusive(|byte| *byte == b'\n').map(|line| {
+        reader.on_line(&line[..line.len() - 1]).unwrap();
+        (reader.left_out(), reader.mark())
+    });
+    let marks = [None, Some(mark(0)), Some(mark(12)), Some(mark(12))];
+    assert!(seen.eq([0, 0, 12, 13].into_iter().zip(marks)));
+    assert!(reader.may_end());
 }
 
 fn any_item() -> impl Strategy<Value = Item> {

@@ -203,6 +203,19 @@ fn a_client_that_never_reads_holds_one_value_and_the_mark() {
 }
 
 #[test]
+fn bytes_of_long_commands_are_pending_until_the_rest_arrives() {
+    let (mut connection, mut server) = (Connection::new(None), alone());
+    let mut pending = |bytes: &[u8]| {
+        ask(&mut connection, &mut server, bytes);
+        connection.pending()
+    };
+    assert_eq!(pending(b"set a 0 0 5\r\nab"), 15);
+    assert_eq!(pending(b"cde\r\nget a"), 0);
+    assert_eq!(pending(&b" a".repeat(3000)), 6005);
+    assert_eq!(pending(b"\r\n"), 0);
+}
+
+#[test]
 fn an_idle_connection_gives_its_memory_back() {
     let (mut connection, mut server) = (Connection::new(None), alone());
     let value = vec![b'v'; 1 << 20];

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::model::{Model, Thing};
 use super::operation::{Condition, Content, Operation, key_bytes};
+use super::scan::ScanRun;
 use crate::{
     Config, Cursor, Delta, Item, Key, Mode, Reason, Region, SLICE, Seconds, Table, Verb, Version,
     Write, WriteError,
@@ -24,10 +25,16 @@ pub(super) struct Driver {
     gone: Arc<Mutex<Vec<Gone>>>,
     explicit: u64,
     versions: BTreeSet<u64>,
+    /// The scan in progress.
+    pub(super) scan: Option<ScanRun>,
 }
 
 /// Fails, and shows both sides, unless they are the same.
-fn same<T: PartialEq + std::fmt::Debug>(what: &str, table: T, model: T) -> Result<(), Difference> {
+pub(super) fn same<T: PartialEq + std::fmt::Debug>(
+    what: &str,
+    table: T,
+    model: T,
+) -> Result<(), Difference> {
     if table == model {
         return Ok(());
     }
@@ -54,6 +61,7 @@ impl Driver {
             gone,
             explicit: 1 << 60,
             versions: BTreeSet::new(),
+            scan: None,
         }
     }
 
@@ -95,6 +103,7 @@ impl Driver {
                 self.table.sweep(*lines, self.now);
                 self.take_gone(None)
             }
+            Operation::ScanStep(buckets) => self.scan_step(*buckets),
             Operation::Wait(seconds) => {
                 self.now.0 += seconds;
                 self.model.wait(*seconds);
@@ -208,7 +217,7 @@ impl Driver {
     }
 
     /// The model's item, converted for comparison with the table's.
-    fn seen(&self, key: &[u8]) -> Option<Thing> {
+    pub(super) fn seen(&self, key: &[u8]) -> Option<Thing> {
         let flushes = 0;
         self.model.get(key).map(|thing| Thing {
             flushes,
@@ -432,7 +441,7 @@ impl Driver {
 }
 
 /// Converts an item of the table to the model's form.
-fn thing(item: &Item<'_>) -> Thing {
+pub(super) fn thing(item: &Item<'_>) -> Thing {
     Thing {
         value: item.value().to_vec(),
         flags: item.flags(),

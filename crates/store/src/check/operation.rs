@@ -39,6 +39,8 @@ pub(super) enum Operation {
     Flush(u32),
     /// Sweeps this number of cache lines.
     Sweep(u64),
+    /// Scans this number of buckets, from the place on where the previous step ended.
+    ScanStep(usize),
     Wait(u32),
     /// Looks ahead at some keys, as a batch does, deletes and writes some of them, and gets all.
     Ahead(u16),
@@ -102,6 +104,8 @@ pub(super) fn operation(keys: u16, longest: usize) -> impl Strategy<Value = Oper
         2 => key().prop_map(Operation::Claim),
         1 => prop_oneof![3 => Just(0), 1 => 1_u32..5].prop_map(Operation::Flush),
         2 => (0_u64..100).prop_map(Operation::Sweep),
+        // Small steps, so that the smallest index grows during a scan.
+        4 => prop_oneof![4 => 1_usize..12, 1 => 1_usize..500].prop_map(Operation::ScanStep),
         2 => (0_u32..4).prop_map(Operation::Wait),
         1 => key().prop_map(Operation::Ahead),
         1 => key().prop_map(|key| Operation::Slices(key, key)),

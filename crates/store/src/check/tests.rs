@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::driver::Driver;
-use super::operation::{Operation, operation};
-use crate::{Config, Mode, Seed};
+use super::operation::{Condition, Content, Operation, operation};
+use crate::{Config, Mode, Seed, Verb};
 
 pub(super) fn config(mode: Mode) -> Config {
     Config {
@@ -24,6 +24,34 @@ fn check(mode: Mode, memory: usize, operations: &[Operation]) -> Result<(), Test
 pub(super) fn operations(longest: usize) -> impl Strategy<Value = Vec<Operation>> {
     prop_oneof![Just(20_u16), Just(400), Just(4000)]
         .prop_flat_map(move |keys| proptest::collection::vec(operation(keys, longest), 1..1500))
+}
+
+fn set(key: u16) -> Operation {
+    Operation::Write {
+        key,
+        verb: Verb::Set,
+        content: Content::Bytes { len: 8, from: 1 },
+        flags: 0,
+        lasts: None,
+        condition: Condition::None,
+        stale_if_older: false,
+        is_explicit: false,
+    }
+}
+
+/// The index grows faster than the scan goes on.
+#[test]
+fn a_scan_sees_the_items_that_stay_although_the_index_grows() {
+    let mut operations: Vec<Operation> = (0..400).map(set).collect();
+    for key in 400..1000 {
+        operations.push(set(key));
+        if key % 8 == 0 {
+            operations.push(Operation::ScanStep(1));
+        }
+    }
+    // The scan comes to its end.
+    operations.extend((0..20).map(|_| Operation::ScanStep(20)));
+    check(Mode::Store, 256 << 10, &operations).unwrap();
 }
 
 proptest! {

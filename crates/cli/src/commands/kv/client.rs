@@ -213,6 +213,9 @@ fn run_over<T: Configurable>(
     let json = server.endpoint.json;
     let mut run = |command: &Command| {
         let json = json || command.server().endpoint.json;
+        if matches!(command, Command::Dump(_)) {
+            server.forbid_misses()?;
+        }
         operate(command, &mut kv, json).map_err(|error| server.advise(error))
     };
     match command {

@@ -43,8 +43,13 @@ struct Dump {
     out: BufWriter<File>,
     sum: Sum,
     at: Mark,
-    /// Items that no message of the server can carry.
-    left_out: u64,
+}
+
+/// A file that was opened to resume its dump.
+enum Reopened {
+    Begun(Dump),
+    /// It has all items, except for this number of items that are left out.
+    Complete(u64),
 }
 
 /// Writes the file.
@@ -64,11 +69,15 @@ pub(super) fn run<T: Configurable>(
     let map = kv.map(server)?;
     let name = args.path.display().to_string();
     let opened = match args.resume {
-        false => Dump::create(&args.path, map.tag()),
+        false => Dump::create(&args.path, map.tag()).map(Reopened::Begun),
         true => Dump::reopen(&args.path, map.tag()),
     };
-    let Some(mut dump) = opened.with_context(|| name.clone())? else {
-        return print(&format!("{name} is complete already\n"));
+    let mut dump = match opened.with_context(|| name.clone())? {
+        Reopened::Begun(dump) => dump,
+        Reopened::Complete(0) => return print(&format!("{name} is complete already\n")),
+        Reopened::Complete(left_out) => {
+            bail!("{name} is complete already; {left_out} items are left out")
+        }
     };
     let all = kv
         .figures(server)?
@@ -88,7 +97,7 @@ pub(super) fn run<T: Configurable>(
             );
         }
     }
-    let (items, left_out) = (dump.sum.items(), dump.left_out);
+    let (items, left_out) = (dump.sum.items(), dump.at.left_out);
     dump.end().with_context(|| name.clone())?;
     if left_out > 0 {
         bail!("{name} has {items} items; {left_out} are left out");
@@ -100,7 +109,7 @@ pub(super) fn run<T: Configurable>(
 }
 
 impl Dump {
-    fn create(path: &Path, tag: u32) -> anyhow::Result<Option<Self>> {
+    fn create(path: &Path, tag: u32) -> anyhow::Result<Self> {
         let mut file = match OpenOptions::new().write(true).create_new(true).open(path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 bail!("it exists; --resume continues a dump, and another name begins one")
@@ -110,12 +119,11 @@ impl Dump {
         let mut first = Vec::new();
         Mark::write_first(tag, &mut first);
         file.write_all(&first)?;
-        Ok(Some(Self::at(file, Sum::default(), Mark::start(tag))))
+        Ok(Self::at(file, Sum::default(), Mark::start(tag)))
     }
 
-    /// Opens a file to resume after its last mark, and cuts off the lines after that mark. `None`:
-    /// the dump in the file is complete.
-    fn reopen(path: &Path, tag: u32) -> anyhow::Result<Option<Self>> {
+    /// Opens a file to resume after its last mark, and cuts off the lines after that mark.
+    fn reopen(path: &Path, tag: u32) -> anyhow::Result<Reopened> {
         let mut file = OpenOptions::new().read(true).write(true).open(path)?;
         let (mut lines, mut reader) = (Lines::new(BufReader::new(&file)), Reader::default());
         let (mut last, mut is_good) = (None, true);
@@ -130,24 +138,19 @@ impl Dump {
         }
         let (end, sum, at) = last.ok_or_else(|| anyhow!("it is not a dump"))?;
         if is_good && reader.may_end() {
-            return Ok(None);
+            return Ok(Reopened::Complete(reader.left_out()));
         }
         if at.tag != tag {
             bail!("the server has restarted since, and its items have changed; begin another dump");
         }
         file.set_len(end)?;
         file.seek(SeekFrom::Start(end))?;
-        Ok(Some(Self::at(file, sum, at)))
+        Ok(Reopened::Begun(Self::at(file, sum, at)))
     }
 
     fn at(file: File, sum: Sum, at: Mark) -> Self {
         let out = BufWriter::new(file);
-        Self {
-            out,
-            sum,
-            at,
-            left_out: 0,
-        }
+        Self { out, sum, at }
     }
 
     /// Writes the items of the next scan, and a mark.
@@ -157,11 +160,12 @@ impl Dump {
         kv: &mut Connections<T>,
     ) -> anyhow::Result<()> {
         let (keys, next) = kv.scan(server, self.at.partition, self.at.place)?;
-        if kv.map(server)?.tag() != self.at.tag {
-            bail!("the server has restarted meanwhile; begin another dump");
-        }
         for keys in keys.chunks(AT_ONCE) {
             self.write_items(keys, kv)?;
+        }
+        // After a restart, the keys are those of another table, or gets have found nothing.
+        if kv.map(server)?.tag() != self.at.tag {
+            bail!("the server has restarted meanwhile; begin another dump");
         }
         self.at = match next {
             Some(place) => Mark { place, ..self.at },
@@ -178,8 +182,8 @@ impl Dump {
 
     /// Counts an item that cannot be read, and names the first ten.
     fn leave_out(&mut self, key: &[u8], why: &Error) {
-        self.left_out += 1;
-        if self.left_out <= NAMED {
+        self.at.left_out += 1;
+        if self.at.left_out <= NAMED {
             eprintln!(
                 "dunlin: the key `{}` is left out: {why}",
                 key.escape_ascii()
@@ -226,7 +230,7 @@ impl Dump {
 
     fn end(mut self) -> std::io::Result<()> {
         let mut last = Vec::new();
-        Mark::write_end(self.at.tag, self.sum, &mut last);
+        self.at.write_end(self.sum, &mut last);
         self.out.write_all(&last)?;
         self.out.into_inner()?.sync_all()
     }

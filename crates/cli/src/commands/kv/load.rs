@@ -42,6 +42,9 @@ pub(super) struct Args {
     /// Copies the items of the memcached that runs there
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "path")]
     from: Option<String>,
+    /// A file with the line `name:password`, for a memcached that wants one (`-Y`)
+    #[arg(long, value_name = "FILE", requires = "from")]
+    from_auth: Option<PathBuf>,
     /// Resumes from this line of the file
     #[arg(long, value_name = "N", default_value = "1", conflicts_with = "from")]
     from_line: u64,
@@ -90,7 +93,10 @@ pub(super) fn run<T: Configurable>(
     };
     let counts = match (&args.path, &args.from) {
         (Some(file), _) => load_file(file, args.from_line, verb, kv)?,
-        (None, Some(from)) => copy(from, verb, kv).with_context(|| from.clone())?,
+        (None, Some(from)) => {
+            let login = args.from_auth.as_deref().map(read_login).transpose()?;
+            copy((from, login.as_deref()), verb, kv).with_context(|| from.clone())?
+        }
         (None, None) => bail!("a file or --from is needed"),
     };
     let Counts {
@@ -187,9 +193,19 @@ fn check(path: &Path) -> anyhow::Result<(u64, u64)> {
     Ok((reader.sum().items(), bad))
 }
 
-/// Copies the items of a memcached. If that ends too early, says how to resume it.
+/// The first line of a file with names and passwords.
+fn read_login(path: &Path) -> anyhow::Result<String> {
+    let name = || path.display().to_string();
+    let text = std::fs::read_to_string(path).with_context(name)?;
+    let login = text.lines().next().filter(|line| line.contains(':'));
+    let login = login.ok_or_else(|| anyhow!("{}: line 1 is not `name:password`", name()))?;
+    Ok(login.to_owned())
+}
+
+/// Copies the items of a memcached, as the user in `from` if it names one. If that ends too early,
+/// says how to resume it.
 fn copy<T: Configurable>(
-    from: &str,
+    from: (&str, Option<&str>),
     verb: Verb,
     kv: &mut Connections<T>,
 ) -> anyhow::Result<Counts> {
@@ -206,18 +222,18 @@ fn copy<T: Configurable>(
 }
 
 fn copy_items<T: Configurable>(
-    from: &str,
+    (from, login): (&str, Option<&str>),
     verb: Verb,
     kv: &mut Connections<T>,
     counts: &mut Counts,
 ) -> anyhow::Result<()> {
-    let mut source = Source::open(from)?;
+    let mut source = Source::open(from, login)?;
     let progress = Progress::start(source.items()?, 1);
     while let Some(read) = source.next_items()? {
         progress.advance(read.items.len() as u64);
         counts.gone += read.gone;
         for key in &read.nameless {
-            counts.leave_out(key, "only base64 could name this key");
+            counts.leave_out(key, "this memcached does not take the key in base64");
         }
         for item in &read.items {
             signal::check()?;

@@ -2,6 +2,7 @@
 //! `--memcached`, the thread also serves memcached's clients (`serve/front.rs`).
 
 mod front;
+mod memory;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -9,7 +10,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow, bail};
 use clap::ValueEnum;
-use dunlin::kv::store::{Config, Mode, Region, Seed, Table};
+use dunlin::kv::store::{Config, Mode, Pages, Region, Seed, Table};
 use dunlin::kv::{COUNTERS, Figures, GAUGES, MAX_PARTITIONS, Map, Partition};
 use dunlin::settings::{Configurable, KvMode};
 use dunlin::{Auto, HealthEndpoint, Nexus, Pulse, Rpc, Settings};
@@ -21,7 +22,6 @@ use serde_json::json;
 use super::show;
 use crate::commands::echo::{EndpointArgs, over};
 use crate::commands::random;
-use crate::misuse::Misuse;
 use crate::say::print;
 
 pub(super) use front::FrontPlan;
@@ -97,8 +97,15 @@ const SERVICE: &str = "Kv";
 enum Event {
     /// The thread has touched further bytes of its memory.
     Touched(usize),
-    /// The thread serves, or cannot.
-    Ready(anyhow::Result<Pulse>),
+    /// The thread serves from memory with these pages, or cannot serve.
+    Ready(anyhow::Result<(Pulse, Pages)>),
+}
+
+/// The threads of a server that has started.
+struct Threads {
+    pulses: Vec<Pulse>,
+    /// The number of threads whose memory has huge pages.
+    huge: u16,
 }
 
 /// The parts of a server that its threads share.
@@ -155,7 +162,7 @@ pub(super) fn serve(args: &Plan, mut settings: Settings) -> anyhow::Result<()> {
     if let Some(address) = &args.listen {
         settings = settings.with_from("--listen", "nexus.listen", address)?;
     }
-    check_memory(args)?;
+    memory::check(args)?;
     let doors = front::open(args)?;
     let listen = settings.listen();
     let bound = settings.nexus().own_figures(&COUNTERS, &GAUGES);
@@ -167,50 +174,6 @@ pub(super) fn serve(args: &Plan, mut settings: Settings) -> anyhow::Result<()> {
         args.endpoint.transport,
         serve_all(args, doors, &settings, &nexus)
     )
-}
-
-/// Refuses a size of memory that no table can have, or that the machine does not have.
-fn check_memory(args: &Plan) -> anyhow::Result<()> {
-    let least = dunlin::kv::store::MIN_MEMORY * usize::from(args.threads);
-    if args.memory < least {
-        return Err(Misuse(format!(
-            "--memory or kv.memory: {} bytes are too few; {} threads need {least} at least",
-            args.memory, args.threads
-        ))
-        .into());
-    }
-    let machine = std::fs::read_to_string("/proc/meminfo").ok();
-    if let Some(total) = machine.as_deref().and_then(total_memory)
-        && args.memory > total
-    {
-        return Err(Misuse(format!(
-            "--memory or kv.memory: {} bytes are more than the {total} of this machine",
-            args.memory
-        ))
-        .into());
-    }
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    if usize::from(args.threads) > processors {
-        eprintln!(
-            "dunlin: {} threads share {processors} processors; fewer are usually faster",
-            args.threads
-        );
-    }
-    Ok(())
-}
-
-/// The machine's memory in bytes, from the text of `/proc/meminfo`.
-fn total_memory(text: &str) -> Option<usize> {
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))?;
-    let kibibytes = line
-        .trim()
-        .strip_suffix("kB")?
-        .trim()
-        .parse::<usize>()
-        .ok()?;
-    kibibytes.checked_mul(1024)
 }
 
 fn serve_all<T: Configurable>(
@@ -234,7 +197,7 @@ fn serve_all<T: Configurable>(
         nexus,
         settings,
         map: &map,
-        bytes: args.memory / usize::from(args.threads),
+        bytes: memory::share(args.memory, args.threads),
         first_version: first_version()?,
         doors,
     };
@@ -249,10 +212,13 @@ fn serve_all<T: Configurable>(
             })
             .collect();
         drop(tell);
-        let ready = wait_ready(args, &events);
-        let health = ready.and_then(|threads| answer_health(server, threads));
+        let ready = wait_ready(server.bytes, args.threads, &events);
+        let health = ready.and_then(|Threads { pulses, huge }| {
+            let health = answer_health(server, pulses)?;
+            Ok((health, huge))
+        });
         let greeted = match &health {
-            Ok(_) => greet(args, server),
+            Ok((_, huge)) => greet(args, server, *huge),
             Err(_) => Ok(()),
         };
         if health.is_err() || greeted.is_err() {
@@ -285,21 +251,23 @@ fn serve_one<T: Configurable>(
     tell: &Sender<Event>,
 ) -> Option<Figures> {
     let outcome = match &server.doors {
-        None => make::<T, Partition>(server, number, tell, |it| it).map(|mut rpc| {
+        None => make::<T, Partition>(server, number, tell, |it| it).map(|(mut rpc, pages)| {
             dunlin::kv::serve(&mut rpc);
             rpc.publish_own(|partition, out| out.extend(partition.published()));
-            let _ = tell.send(Event::Ready(Ok(rpc.pulse())));
+            let _ = tell.send(Event::Ready(Ok((rpc.pulse(), pages))));
             drive(&mut rpc, || signal::check().is_err());
             rpc.app().figures()
         }),
-        Some(doors) => make::<T, Desk>(server, number, tell, Desk::new).and_then(|mut rpc| {
-            dunlin_front::serve(&mut rpc);
-            rpc.publish_own(|desk, out| out.extend(desk.published()));
-            let mut front = doors.front(number)?;
-            let _ = tell.send(Event::Ready(Ok(rpc.pulse())));
-            front.drive(&mut rpc, || signal::check().is_err())?;
-            Ok(rpc.app().figures())
-        }),
+        Some(doors) => {
+            make::<T, Desk>(server, number, tell, Desk::new).and_then(|(mut rpc, pages)| {
+                dunlin_front::serve(&mut rpc);
+                rpc.publish_own(|desk, out| out.extend(desk.published()));
+                let mut front = doors.front(number)?;
+                let _ = tell.send(Event::Ready(Ok((rpc.pulse(), pages))));
+                front.drive(&mut rpc, || signal::check().is_err())?;
+                Ok(rpc.app().figures())
+            })
+        }
     };
     match outcome {
         Ok(figures) => Some(figures),
@@ -329,9 +297,10 @@ fn make<T: Configurable, App>(
     number: u16,
     tell: &Sender<Event>,
     app: impl FnOnce(Partition) -> App,
-) -> anyhow::Result<Rpc<T, App>> {
+) -> anyhow::Result<(Rpc<T, App>, Pages)> {
     let mut region = Region::new(server.bytes)
         .with_context(|| format!("cannot get {} bytes of memory", server.bytes))?;
+    let pages = region.pages();
     let mut before = 0;
     let touched = region.touch(|done| {
         let _ = tell.send(Event::Touched(done - before));
@@ -348,35 +317,39 @@ fn make<T: Configurable, App>(
     };
     let partition = Partition::new(Table::new(region, config)?, server.map.clone(), number);
     let builder = server.settings.endpoint::<T>(server.nexus).index(number);
-    Ok(builder.build(app(partition))?)
+    Ok((builder.build(app(partition))?, pages))
 }
 
-/// Waits until each partition serves, and shows how much memory is touched. Returns the pulses of
-/// the threads.
-fn wait_ready(args: &Plan, events: &Receiver<Event>) -> anyhow::Result<Vec<Pulse>> {
+/// Waits until each partition serves, and shows how much memory is touched.
+fn wait_ready(share: usize, threads: u16, events: &Receiver<Event>) -> anyhow::Result<Threads> {
     const MIB: usize = 1 << 20;
-    let total = args.memory / MIB;
+    let threads = usize::from(threads);
+    let memory = share * threads;
+    let total = memory / MIB;
     let progress = Progress::start(total as u64, 1);
-    let (mut touched, mut shown, mut ready) = (0, 0, Vec::new());
-    while ready.len() < usize::from(args.threads) {
+    let (mut touched, mut shown) = (0, 0);
+    let (mut pulses, mut huge) = (Vec::new(), 0);
+    while pulses.len() < threads {
         match events.recv() {
             Ok(Event::Touched(bytes)) => {
                 let before = touched / MIB;
                 touched += bytes;
                 progress.advance((touched / MIB - before) as u64);
                 // On a terminal there is a bar; elsewhere a line for each quarter.
-                if touched * 4 / args.memory > shown {
-                    shown = touched * 4 / args.memory;
+                if touched * 4 / memory > shown {
+                    shown = touched * 4 / memory;
                     progress.line(&format!("{} of {total} MiB touched", touched / MIB));
                 }
             }
             Ok(Event::Ready(result)) => {
-                ready.push(result?);
+                let (pulse, pages) = result?;
+                pulses.push(pulse);
+                huge += u16::from(pages == Pages::Huge);
             }
             Err(_) => bail!("a partition's thread has ended"),
         }
     }
-    Ok(ready)
+    Ok(Threads { pulses, huge })
 }
 
 /// Answers `dunlin health`, unless `server.health` is off.
@@ -395,11 +368,12 @@ fn answer_health(
     Ok(Some(health))
 }
 
-fn greet(args: &Plan, server: &Server<'_>) -> anyhow::Result<()> {
+fn greet(args: &Plan, server: &Server<'_>, huge: u16) -> anyhow::Result<()> {
     let address = server.nexus.address();
     let doors = server.doors.as_ref().map(Doors::places).unwrap_or_default();
     let over = args.endpoint.transport.name();
-    let (memory, threads) = (args.memory, args.threads);
+    let threads = args.threads;
+    let memory = server.bytes * usize::from(threads);
     let mode = show::mode(args.mode);
     if args.endpoint.json {
         let line = json!({
@@ -407,18 +381,20 @@ fn greet(args: &Plan, server: &Server<'_>) -> anyhow::Result<()> {
             "transport": over,
             "partitions": threads,
             "memory": memory,
+            "huge_pages": huge == threads,
             "mode": mode,
             "memcached": doors,
         });
         return print(&format!("{line}\n"));
     }
     let s = if threads == 1 { "" } else { "s" };
+    let pages = memory::named(huge, threads);
     let doors: String = doors
         .iter()
         .map(|place| format!("for memcached's clients: {place}\n"))
         .collect();
     print(&format!(
-        "a {mode} of {memory} bytes at {address}, {threads} partition{s} over {over}\n\
+        "a {mode} of {memory} bytes in {pages} at {address}, {threads} partition{s} over {over}\n\
          to use it: dunlin kv set name dunlin --server {address}\n\
          {doors}Ctrl-C ends it\n"
     ))

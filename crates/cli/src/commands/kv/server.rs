@@ -11,6 +11,7 @@ use dunlin::settings::Configurable;
 
 use crate::commands::echo::{EndpointArgs, span};
 use crate::commands::target::{bind_ip, resolve, with_port};
+use crate::misuse::Misuse;
 use crate::say::with_causes;
 
 /// The prefix of a name that stands for several servers, one at each of its addresses.
@@ -73,6 +74,21 @@ impl ServerArgs {
         let connect = settings.connect_options();
         let names = names.iter().map(String::as_str);
         Ok(Connections::open_with(endpoint, names, options, connect)?)
+    }
+
+    /// Refuses `--when-down miss` for a command that needs all items.
+    ///
+    /// # Errors
+    /// It is given.
+    pub(super) fn forbid_misses(&self) -> Result<(), Misuse> {
+        match self.when_down() {
+            WhenDown::Miss => Err(Misuse(
+                "--when-down miss: a dump would leave out the items of a server that is down; \
+                 take `fail` or `wait`"
+                    .to_owned(),
+            )),
+            WhenDown::Fail | WhenDown::Wait => Ok(()),
+        }
     }
 
     /// The result of operations whose server is down.

@@ -17,7 +17,10 @@ Examples:
 
 A line is a command of `dunlin kv`, without these two words: set \"a key\" 'a value' --ttl 60.
 Quotation marks and backslashes work as in a shell. `help` lists the commands, `help get` explains
-one, and `quit` ends the shell.";
+one, and `quit` ends the shell.
+
+Exit codes: 0, it has ended at a terminal, or no line has failed; 1, a line has failed; 2, an option
+or the usage is wrong.";
 
 /// Options of the connection. They belong to the shell, which has only one connection.
 const OF_SHELL: [&str; 7] = [

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use dunlin::kv::dump::Item;
+use dunlin_memcached::encode_base64;
 
 use crate::commands::target::resolve;
 
@@ -35,16 +36,17 @@ pub(super) struct Part {
     pub(super) items: Vec<Item>,
     /// The number of items that left before they were read.
     pub(super) gone: u64,
-    /// Keys with spaces or control characters, which only base64 could name.
+    /// Keys with spaces or control characters that memcached does not take in base64: such a text
+    /// has at most 250 bytes too, and old versions have no base64.
     pub(super) nameless: Vec<Vec<u8>>,
 }
 
 impl Source {
-    /// Connects to a memcached.
+    /// Connects to a memcached, and authenticates if there is a `login`, as `name:password`.
     ///
     /// # Errors
-    /// Nothing listens there.
-    pub(super) fn open(address: &str) -> anyhow::Result<Self> {
+    /// Nothing listens there, or it does not know the user.
+    pub(super) fn open(address: &str, login: Option<&str>) -> anyhow::Result<Self> {
         let address = resolve(address)?;
         let connect = || -> std::io::Result<_> {
             let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
@@ -52,9 +54,13 @@ impl Source {
             stream.set_nodelay(true)?;
             Ok(BufReader::new(stream))
         };
+        let (mut list, mut read) = (connect()?, connect()?);
+        for connection in [&mut list, &mut read] {
+            log_in(connection, login)?;
+        }
         Ok(Self {
-            list: connect()?,
-            read: connect()?,
+            list,
+            read,
             is_begun: false,
             is_over: false,
         })
@@ -102,41 +108,42 @@ impl Source {
         if listed.is_empty() {
             return Ok(None);
         }
-        let is_named = |byte: &u8| *byte > b' ' && *byte != 0x7f;
-        let (named, others): (Vec<_>, Vec<_>) = listed
-            .into_iter()
-            .partition(|(key, _)| key.iter().all(is_named));
-        let items = self.read_items(&named)?;
-        Ok(Some(Part {
-            gone: (named.len() - items.len()) as u64,
-            items,
-            nameless: others.into_iter().map(|(key, _)| key).collect(),
-        }))
+        self.read_items(listed).map(Some)
     }
 
     /// Reads items by `mg`.
-    fn read_items(&mut self, listed: &[(Vec<u8>, u64)]) -> anyhow::Result<Vec<Item>> {
+    fn read_items(&mut self, listed: Vec<(Vec<u8>, u64)>) -> anyhow::Result<Part> {
         let mut commands = Vec::new();
-        for (key, _) in listed {
+        for (key, _) in &listed {
             commands.extend_from_slice(b"mg ");
-            commands.extend_from_slice(key);
+            match is_text(key) {
+                true => commands.extend_from_slice(key),
+                false => {
+                    encode_base64(&mut commands, key);
+                    commands.extend_from_slice(b" b");
+                }
+            }
             commands.extend_from_slice(b" v f\r\n");
         }
         self.read.get_mut().write_all(&commands)?;
-        let mut items = Vec::new();
+        let mut part = Part::default();
         for (key, expires) in listed {
             let line = next_line(&mut self.read)?;
             let mut words = line.split(' ');
-            let (Some("VA"), Some(len), Some(flags)) = (words.next(), words.next(), words.next())
-            else {
+            let (Some("VA"), Some(len)) = (words.next(), words.next()) else {
                 match line.as_str() {
-                    "EN" => continue,
-                    _ => return Err(unexpected(&line)),
+                    "EN" => part.gone += 1,
+                    line if line.starts_with("CLIENT_ERROR") && !is_text(&key) => {
+                        part.nameless.push(key);
+                    }
+                    line => return Err(unexpected(line)),
                 }
+                continue;
             };
             let len = len.parse::<usize>().ok().filter(|len| *len <= MAX_VALUE);
             let len = len.ok_or_else(|| unexpected(&line))?;
-            let flags = flags.strip_prefix('f').and_then(|flags| flags.parse().ok());
+            // A memcached may also repeat the flag `b`.
+            let flags = words.find_map(|word| word.strip_prefix('f')?.parse().ok());
             let flags = flags.ok_or_else(|| unexpected(&line))?;
             let mut value = Vec::new();
             let mut limited = self.read.by_ref().take(len as u64 + 2);
@@ -145,15 +152,32 @@ impl Source {
                 bail!("the connection ended in the middle of a value");
             }
             value.truncate(len);
-            items.push(Item {
-                key: key.clone(),
+            part.items.push(Item {
+                key,
                 value,
                 flags,
-                expires: *expires,
+                expires,
             });
         }
-        Ok(items)
+        Ok(part)
     }
+}
+
+/// Authenticates as memcached wants it: by a `set` whose value is a name and a password.
+fn log_in(connection: &mut BufReader<TcpStream>, login: Option<&str>) -> anyhow::Result<()> {
+    let Some(login) = login else { return Ok(()) };
+    let login = login.replacen(':', " ", 1);
+    let command = format!("set login 0 0 {}\r\n{login}\r\n", login.len());
+    connection.get_mut().write_all(command.as_bytes())?;
+    match next_line(connection)?.as_str() {
+        "STORED" => Ok(()),
+        refusal => bail!("it does not let this user in: `{}`", refusal.escape_debug()),
+    }
+}
+
+/// Whether a command may contain this key as it is.
+fn is_text(key: &[u8]) -> bool {
+    key.iter().all(|byte| *byte > b' ' && *byte != 0x7f)
 }
 
 /// Key and expiry of a line of the list.
@@ -198,6 +222,9 @@ fn next_line(input: &mut BufReader<TcpStream>) -> anyhow::Result<String> {
 }
 
 fn unexpected(line: &str) -> anyhow::Error {
+    if line == "CLIENT_ERROR unauthenticated" {
+        return anyhow!("it wants a name and a password; --from-auth names a file with them");
+    }
     anyhow!(
         "it is not memcached: it has answered `{}`",
         line.escape_debug()

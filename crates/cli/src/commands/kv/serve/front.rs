@@ -17,6 +17,12 @@ use crate::misuse::Misuse;
 /// Descriptors that a server needs in addition to its clients' descriptors.
 const OTHER_DESCRIPTORS: u64 = 64;
 
+/// The clients' incomplete commands may take this part of the memory.
+const INCOMPLETE: usize = 16;
+
+/// The least number of bytes that incomplete commands may take.
+const LEAST_INCOMPLETE: usize = 8 << 20;
+
 /// The flags of the front end.
 #[derive(Clone, Default, Debug, clap::Args)]
 pub(super) struct FrontArgs {
@@ -125,10 +131,12 @@ pub(super) fn open(args: &Plan) -> anyhow::Result<Option<Doors>> {
         max_connections: front.max_connections,
         users: users.transpose()?,
         refuses_flush: front.no_flush_all,
+        incomplete: (args.memory / INCOMPLETE).max(LEAST_INCOMPLETE) as u64,
         memory: args.memory as u64,
         threads: args.threads.into(),
         started: dunlin_front::Seconds(seconds),
         settings: settings(args, &doors),
+        ..Options::default()
     });
     Ok(Some(Doors {
         hall: Arc::new(hall),

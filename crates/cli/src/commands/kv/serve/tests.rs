@@ -1,6 +1,6 @@
-//! Sizes of memory in flags and in the system's file.
+//! Sizes of memory in flags.
 
-use super::{size, total_memory};
+use super::size;
 
 #[test]
 fn sizes_have_units() {
@@ -18,11 +18,4 @@ fn sizes_have_units() {
     ] {
         assert!(size(wrong).is_err(), "{wrong}");
     }
-}
-
-#[test]
-fn the_memory_of_the_machine_is_read() {
-    let text = "MemTotal:       16384256 kB\nMemFree:         123 kB\n";
-    assert_eq!(total_memory(text), Some(16_384_256 * 1024));
-    assert_eq!(total_memory("MemFree: 1 kB\n"), None);
 }

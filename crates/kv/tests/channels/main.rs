@@ -2,106 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-use std::net::SocketAddr;
-use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread::JoinHandle;
+mod handlers;
+mod server;
+
 use std::time::{Duration, Instant};
 
-use dunlin_core::Refuse;
 use dunlin_hub::Hub;
-use dunlin_kv::store::{Config, Delta, MAX_VALUE, Mode, Region, Seed, Table, Verb};
-use dunlin_kv::{
-    Channels, Error, FleetOptions, KEYED, Map, Options, Partition, Store, WhenDown, serve,
-};
-use dunlin_nexus::{Nexus, Rpc};
+use dunlin_kv::store::{Delta, MAX_VALUE, Mode, Verb};
+use dunlin_kv::{Channels, Error, FleetOptions, Map, Store, WhenDown, serve};
 use dunlin_testkit::wait::{self, block_on};
-use dunlin_transport::auto::Auto;
-use dunlin_wire::ErrorCode;
 
-/// A server in this process, with a thread for each partition.
-struct Server {
-    address: SocketAddr,
-    threads: Vec<Option<Running>>,
-}
-
-/// A thread, which ends when it is dropped.
-struct Running {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// Registers a server's handlers of operations on one key.
-type SetUp = fn(&mut Rpc<Auto, Partition>);
-
-impl Server {
-    fn start(address: &str, mode: Mode, partitions: u16, tag: u32) -> Self {
-        let map = Map::new(tag, mode, 0..partitions).unwrap();
-        Self::start_some(address, &map, 0..partitions, serve)
-    }
-
-    /// Starts only these partitions of a map.
-    fn start_some(address: &str, map: &Map, some: Range<u16>, set_up: SetUp) -> Self {
-        let nexus = Nexus::bind(address).unwrap();
-        let address = nexus.address();
-        let (ready, opened) = std::sync::mpsc::channel();
-        let start = |number: u16| {
-            let stop = Arc::<AtomicBool>::default();
-            let (nexus, map, stopped, ready) =
-                (nexus.clone(), map.clone(), Arc::clone(&stop), ready.clone());
-            let thread = std::thread::spawn(move || {
-                let config = Config {
-                    mode: map.mode(),
-                    seed: Seed::new([map.tag().into(), number.into()]),
-                    first_version: u64::from(map.tag()) << 32,
-                };
-                let table = Table::new(Region::new(8 << 20).unwrap(), config).unwrap();
-                let builder = nexus.endpoint_builder().index(number);
-                let builder = builder.config(|config| config.pool_bytes = 64 << 20);
-                let partition = Partition::new(table, map, number);
-                let mut rpc: Rpc<Auto, Partition> = builder.build(partition).unwrap();
-                set_up(&mut rpc);
-                ready.send(()).unwrap();
-                rpc.run_until(|_| stopped.load(Ordering::Relaxed));
-            });
-            let thread = Some(thread);
-            Some(Running { stop, thread })
-        };
-        let threads: Vec<Option<Running>> = some.map(start).collect();
-        threads.iter().for_each(|_| opened.recv().unwrap());
-        Self { address, threads }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.join().unwrap();
-        }
-    }
-}
-
-fn open(servers: &[Server], when_down: WhenDown) -> Channels {
-    let hub = Hub::builder().listen("127.0.0.1:0").start().unwrap();
-    let names: Vec<String> = servers.iter().map(|it| it.address.to_string()).collect();
-    let options = FleetOptions {
-        client: Options {
-            deadline: dunlin_core::Nanos::from_secs(10),
-            multi_answer: 4096,
-            ..Options::DEFAULT
-        },
-        when_down,
-        lookup: None,
-    };
-    Channels::open(&hub, names.iter().map(String::as_str), options).unwrap()
-}
-
-fn servers(mode: Mode) -> Vec<Server> {
-    let start = |tag| Server::start("127.0.0.1:0", mode, 2, tag);
-    (1..=3).map(start).collect()
-}
+use server::{Server, open, servers};
 
 #[test]
 fn every_operation_works_over_channels() {
@@ -371,51 +282,4 @@ fn partitions_serve_while_the_first_endpoint_is_down() {
         assert!(is_found(&keys[1]));
         assert!(failing.get(&keys[0]).await.is_err());
     });
-}
-
-/// The requests that [`keep_silent`] has received.
-static KEPT: AtomicU32 = AtomicU32::new(0);
-
-fn refuse(rpc: &mut Rpc<Auto, Partition>) {
-    serve(rpc);
-    rpc.on(KEYED, |_, request, cx| {
-        request.refuse(cx, ErrorCode::OVERLOADED)
-    });
-}
-
-fn keep_silent(rpc: &mut Rpc<Auto, Partition>) {
-    serve(rpc);
-    rpc.on(KEYED, |_, request, cx| {
-        request.keep(cx);
-        KEPT.fetch_add(1, Ordering::Relaxed);
-    });
-}
-
-/// An overloaded server uses up the budget of repeats, and then a server crashes.
-#[test]
-fn reads_wait_for_a_server_that_has_crashed_although_no_repeats_are_left() {
-    const READS: u32 = 6;
-    let map = Map::new(1, Mode::Store, 0..1).unwrap();
-    let start = |address: &str, set_up| Server::start_some(address, &map, 0..1, set_up);
-    let server = [start("127.0.0.1:0", refuse)];
-    let address = server[0].address.to_string();
-    let kv = open(&server, WhenDown::Wait);
-    let are_refused = || (0..15).all(|_| block_on(kv.get(b"key")).is_err());
-    std::thread::scope(|scope| {
-        let all: Vec<_> = (0..10).map(|_| scope.spawn(are_refused)).collect();
-        all.into_iter().for_each(|it| assert!(it.join().unwrap()));
-    });
-    drop(server);
-    let silent = start(&address, keep_silent);
-    let get = |_| {
-        let kv = kv.clone();
-        std::thread::spawn(move || block_on(kv.get(b"key")))
-    };
-    let reads: Vec<_> = (0..READS).map(get).collect();
-    wait::until(|| KEPT.load(Ordering::Relaxed) == READS);
-    drop(silent);
-    let _server = start(&address, serve);
-    for read in reads {
-        assert_eq!(read.join().unwrap(), Ok(None));
-    }
 }
