@@ -20,8 +20,8 @@ use crate::device::Received;
 use crate::port::{Looked, Port, Seat};
 use crate::rules::Own;
 
-/// The most packets that are shown in halves. If there are more, the peer has others to work on, and
-/// an iteration costs more than its wait.
+/// The most packets that are shown in halves. If there are more, the peer has others to work on,
+/// and an iteration costs more than its wait.
 const FEW: usize = 8;
 
 /// Fewest bytes of a packet, on average, for which packets are shown in halves. Shorter ones hold a

@@ -13,8 +13,8 @@ pub(super) fn rows(args: &[&str]) -> (Vec<Value>, String) {
     rows_of_one(1, args)
 }
 
-/// Like [`rows`], for the first of these runs in which no measurement has failed. On a busy machine,
-/// a process may not run for seconds, and a measurement of two processes fails.
+/// Like [`rows`], for the first of these runs in which no measurement has failed. On a busy
+/// machine, a process may not run for seconds, and a measurement of two processes fails.
 pub(super) fn rows_of_one(runs: u32, args: &[&str]) -> (Vec<Value>, String) {
     let fixed = ["--runs", "1", "--json", "-"];
     let args = [&["bench"], args, &fixed].concat();

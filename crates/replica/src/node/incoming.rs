@@ -11,51 +11,6 @@ use raft::eraftpb::{Message, MessageType};
 
 use super::{Node, guard};
 
-/// The last late answer of a follower.
-#[derive(Clone, Copy, Debug)]
-struct Late {
-    from: u64,
-    /// Late answers of this follower that Raft has not got.
-    count: usize,
-    index: u64,
-    commit: u64,
-}
-
-/// The late answers of a term.
-#[derive(Debug, Default)]
-pub(super) struct LateAnswers {
-    term: u64,
-    answers: Vec<Late>,
-}
-
-impl LateAnswers {
-    /// Takes a late answer. False: `most` answers of its follower wait with this one, so that Raft
-    /// should get it now.
-    fn add(&mut self, message: &Message, most: usize) -> bool {
-        if self.term != message.term {
-            self.term = message.term;
-            self.answers.clear();
-        }
-        let place = self.answers.iter().position(|it| it.from == message.from);
-        let count = place.map_or(0, |place| self.answers[place].count) + 1;
-        let late = Late {
-            from: message.from,
-            count,
-            index: message.index,
-            commit: message.commit,
-        };
-        match place {
-            Some(place) if count >= most => {
-                self.answers.swap_remove(place);
-            }
-            Some(place) => self.answers[place] = late,
-            None if count < most => self.answers.push(late),
-            None => {}
-        }
-        count < most
-    }
-}
-
 impl<A> Node<A> {
     /// Takes a message of another node. Drops it if it comes from a stranger, contradicts this
     /// node's log, or cannot be used by Raft now.
@@ -123,17 +78,9 @@ impl<A> Node<A> {
 
     /// Gives Raft the late answers.
     pub(super) fn take_late(&mut self) {
-        let (id, term) = (self.raft.raft.id, self.late.term);
-        while let Some(late) = self.late.answers.pop() {
-            let message = Message {
-                msg_type: MessageType::MsgAppendResponse,
-                from: late.from,
-                to: id,
-                term,
-                index: late.index,
-                commit: late.commit,
-                ..Message::default()
-            };
+        let to = self.raft.raft.id;
+        while let Some(answer) = self.late.pop() {
+            let message = Message { to, ..answer };
             // Raft takes no answer of an earlier term, nor one of a former member.
             let _ = self.raft.raft.step(message);
         }

@@ -4,7 +4,11 @@ use super::*;
 
 /// Distinct bytes of this length.
 fn bytes(number: u8, len: usize) -> Vec<u8> {
-    (0..len).map(|at| number.wrapping_add(at as u8)).collect()
+    (0..=u8::MAX)
+        .cycle()
+        .skip(number.into())
+        .take(len)
+        .collect()
 }
 
 #[test]
