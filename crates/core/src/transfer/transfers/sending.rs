@@ -320,7 +320,13 @@ impl Transfers {
                 lent.pacer.learn_lost_tail(line, way, lent.context);
             }
         }
-        self.on_answer(session, sent, now);
+        let asked = match way {
+            // No RFR has asked for the first packet of a response, so its answer says nothing about
+            // packets that left before it came.
+            Way::Back if packet == 0 => Nanos::ZERO,
+            _ => sent,
+        };
+        self.on_answer(session, asked, now);
         if once && packet == header.pkt.0 {
             arrival.rtt = round_trip(header, now.since(sent), line, lent.context);
         }

@@ -464,6 +464,42 @@ fn a_lost_tail_is_found_by_the_answers_to_later_packets() {
     assert_eq!(pair.client.rpc.counters().retransmissions, 1);
 }
 
+/// The client asks for no first packet of a response, so its arrival does not show that packets
+/// which left before it are lost. They may wait in the server's queue.
+#[test]
+fn the_first_packet_of_a_response_is_no_sign_of_loss() {
+    let mut pair = Pair::with(Config::default(), WIDE);
+    for tag in 1..30 {
+        call(&mut pair, ECHO, &pattern(2_000), tag);
+        pass_by(&mut pair, 1_000, 10, |_| {});
+    }
+    call(&mut pair, HOLD, &pattern(3_000), 30);
+    // The server acknowledges the whole request after `ack_delay`.
+    pass_by(&mut pair, 1_000, 100, |_| {});
+    let before = pair.client.rpc.counters().retransmissions;
+    // Packets of another message wait in a queue for 27 µs. The client is patient for 20 µs.
+    call(&mut pair, ECHO, &pattern(2_000), 31);
+    pair.step_client();
+    let waiting: Vec<_> = pair.client.out.borrow_mut().drain(..).collect();
+    assert_eq!(waiting.len(), 2);
+    for micro in 1..28 {
+        pair.clock.pass(Nanos::from_micros(1));
+        if micro == 15 {
+            let (app, mut cx) = pair.server.rpc.with();
+            let held = app.held.pop().unwrap();
+            held.reply(&mut cx, 3_000, |out| out.fill(1));
+            pair.step_server();
+            deliver(&pair.server.out, &pair.client.inbox);
+        }
+        pair.step_client();
+    }
+    assert_eq!(pair.client.rpc.counters().retransmissions, before);
+    pair.server.inbox.borrow_mut().extend(waiting);
+    pass_by(&mut pair, 5_000, 10, |_| {});
+    assert_eq!(pair.done().len(), 31);
+    pair.assert_clean();
+}
+
 #[test]
 fn equal_messages_of_a_session_take_about_as_long() {
     let mut pair = Pair::new();
