@@ -5,7 +5,7 @@
 //! from the address of each endpoint to the endpoint's socket.
 //!
 //! Invariants: a share has one endpoint at a time. The queue is closed with its last endpoint. The
-//! program goes with the last endpoint of the interface, unless another process has it too. The
+//! program goes with the last endpoint of the interface, unless another process has its link. The
 //! kernel has empty frames for all endpoints that are open. A process without privilege gets its
 //! sockets from a daemon, which has the program. Called by `open`, and by the daemon.
 

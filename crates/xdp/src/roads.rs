@@ -36,8 +36,8 @@ pub struct Road {
     pub hop: IpAddr,
     /// That neighbour.
     pub neighbour: Neighbour,
-    /// Bytes of the longest packets on the path, if the kernel knows that they are shorter than
-    /// those of the interface.
+    /// Bytes of the longest packets on the path, if the kernel knows a limit. That of the interface
+    /// may be lower. 0 if only the kernel may send there, because routers may cut the packets.
     pub mtu: Option<u32>,
 }
 
@@ -63,7 +63,10 @@ pub trait Roads: Send + fmt::Debug {
 
     /// The longest packets on the path to an address, as in [`Road::mtu`]. The kernel reports no
     /// change of them when a router refuses longer ones.
-    fn mtu(&mut self, to: IpAddr) -> Option<u32>;
+    ///
+    /// # Errors
+    /// The kernel did not answer, or no road leads over the interface.
+    fn mtu(&mut self, to: IpAddr) -> io::Result<Option<u32>>;
 
     /// The next change, in order.
     fn change(&mut self) -> Option<Change>;
@@ -173,19 +176,24 @@ impl Tables {
                 true
             }
             Err(_) if self.has_lost => {
-                self.has_lost = false;
-                self.note_all();
-                true
+                let answer = self.ask(&message::ask_for_link(self.index));
+                self.note_all(answer)
             }
             Err(_) => false,
         }
     }
 
-    /// Notes the present state of the interface, and that all roads may have changed.
-    fn note_all(&mut self) {
-        let link = self.link(self.index);
-        let change = link.map_or(Change::LinkGone, Change::Link);
+    /// Notes the present state of the interface from the kernel's answer, and that all roads may
+    /// have changed. False if there is no answer: then the next look asks again.
+    fn note_all(&mut self, answer: Option<Message>) -> bool {
+        let change = match answer {
+            Some(Message::Link(link)) => Change::Link(link),
+            Some(Message::Refused) => Change::LinkGone,
+            _ => return false,
+        };
+        self.has_lost = false;
         self.changes.extend([change, Change::Roads]);
+        true
     }
 }
 
@@ -204,8 +212,9 @@ impl Roads for Tables {
         })
     }
 
-    fn mtu(&mut self, to: IpAddr) -> Option<u32> {
-        self.route(to)?.mtu
+    fn mtu(&mut self, to: IpAddr) -> io::Result<Option<u32>> {
+        let route = self.route(to).ok_or(io::ErrorKind::NotFound)?;
+        Ok(route.mtu)
     }
 
     fn change(&mut self) -> Option<Change> {

@@ -6,7 +6,8 @@
 //! process number. Abstract names belong to the network namespace, and end with the process. A new
 //! process connects to all of these names, asks for descriptors of the link, the program and its
 //! maps, and takes the first answer. It keeps the descriptors, so the program stays as long as any
-//! of the processes lives, whichever made it.
+//! of the processes lives, whichever made it. Only if an operator detaches it, the process that
+//! attaches it again has the new link, and another one takes that link when it opens an endpoint.
 //!
 //! Invariants: each end of a connection checks that the other end belongs to the same user, and a
 //! process that asks waits no longer than its caller permits. Called by `queue`.
@@ -114,25 +115,29 @@ impl Drop for Offer {
 }
 
 /// The program of interface `index` and its mode, if another process of this user has the program
-/// and answers before `deadline`.
+/// and answers before `deadline`. A program that an operator has detached is taken only if no
+/// process has one that is attached.
 pub(crate) fn adopt(index: u32, deadline: Instant) -> Option<(Steering, Mode)> {
     let names = ffi::listening_names().ok()?;
     let user = descriptors::user();
     let prefix = prefix(user, index).into_bytes();
     let offers = names.iter().filter(|name| name.starts_with(&prefix));
     let mut asked: Vec<OwnedFd> = offers.filter_map(|name| ask(name, user).ok()).collect();
+    let mut adopted: Option<(Steering, Mode)> = None;
+    let is_attached = |(steering, _): &(Steering, Mode)| steering.is_attached(index);
     loop {
-        let mut adopted = None;
         asked.retain(|stream| {
-            let answer = adopted.is_none().then(|| answer_of(stream.as_fd(), index));
-            match answer {
-                Some(Ok(found)) => adopted = Some(found),
-                Some(Err(error)) => return error.kind() == io::ErrorKind::WouldBlock,
-                None => {}
+            if adopted.as_ref().is_some_and(is_attached) {
+                return false;
+            }
+            match answer_of(stream.as_fd(), index) {
+                Ok(found) if adopted.is_none() || is_attached(&found) => adopted = Some(found),
+                Ok(_) => {}
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
             }
             false
         });
-        if adopted.is_some() || asked.is_empty() || Instant::now() >= deadline {
+        if asked.is_empty() || Instant::now() >= deadline {
             return adopted;
         }
         std::thread::sleep(BETWEEN_LOOKS);

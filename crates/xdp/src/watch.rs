@@ -9,6 +9,7 @@
 //!
 //! Made by `open`. The receiving half has the [`Doubt`], the sending half the rest.
 
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +50,7 @@ impl Programs for Tables {
     fn program(&mut self, index: u32) -> Option<Option<u32>> {
         match self.link(index).ok()?.program {
             Attached::Nothing => Some(None),
-            Attached::Program(number) => Some(Some(number)),
+            Attached::Program(number, _) => Some(Some(number)),
             Attached::Several => None,
         }
     }
@@ -113,7 +114,7 @@ impl<P: Programs> Roads for Watched<P> {
         self.tables.road(to)
     }
 
-    fn mtu(&mut self, to: IpAddr) -> Option<u32> {
+    fn mtu(&mut self, to: IpAddr) -> io::Result<Option<u32>> {
         self.tables.mtu(to)
     }
 

@@ -237,8 +237,11 @@ impl Ways {
             self.asked = (self.asked + 1) % self.ways.len();
             let way = self.ways[self.asked].as_mut();
             if let Some(way) = way.filter(|way| way.leads_to_gateway()) {
-                let mtu = self.roads.mtu(way.reach.address.ip());
-                return way.on_mtu(mtu, &self.home, self.longest);
+                // Without an answer, the limit stays.
+                if let Ok(mtu) = self.roads.mtu(way.reach.address.ip()) {
+                    way.on_mtu(mtu, &self.home, self.longest);
+                }
+                return;
             }
         }
     }

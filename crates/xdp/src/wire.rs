@@ -236,8 +236,8 @@ impl Roads for Direct {
         })
     }
 
-    fn mtu(&mut self, _: IpAddr) -> Option<u32> {
-        None
+    fn mtu(&mut self, _: IpAddr) -> std::io::Result<Option<u32>> {
+        Ok(None)
     }
 
     fn change(&mut self) -> Option<Change> {

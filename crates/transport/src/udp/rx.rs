@@ -248,10 +248,12 @@ impl UdpRx {
     }
 
     fn count_error(&mut self, errno: Errno) {
-        // An empty queue is normal, and so is the report to a tied socket that its peer is gone.
-        // Any other error counts like an unreadable datagram.
-        if !matches!(errno.0, libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED) {
-            self.counters.rx_corrupt += 1;
+        // An empty queue is normal, and so is the report to a tied socket that its peer is gone,
+        // or that a router has refused a long datagram to it. Any other error counts like an
+        // unreadable datagram.
+        match errno.0 {
+            libc::EAGAIN | libc::EINTR | libc::ECONNREFUSED | libc::EMSGSIZE => {}
+            _ => self.counters.rx_corrupt += 1,
         }
     }
 }

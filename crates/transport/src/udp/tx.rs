@@ -205,9 +205,10 @@ impl UdpTx {
         let mut at = 0;
         while at < self.messages.list().len() {
             let sent = match self.give(at) {
-                // An earlier datagram was refused by the peer to which the socket is tied. The
-                // kernel reports this once, and has not sent this datagram.
-                Err(Errno(libc::ECONNREFUSED)) => self.give(at),
+                // An earlier datagram was refused by the peer to which the socket is tied, or by a
+                // router for which it was too long. The kernel reports this once, and has not sent
+                // this datagram.
+                Err(Errno(libc::ECONNREFUSED | libc::EMSGSIZE)) => self.give(at),
                 given => given,
             };
             at = match sent {

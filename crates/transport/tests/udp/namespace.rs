@@ -4,10 +4,13 @@
 //! Needs root and `ip`. Without them, these tests print that and pass; with `DUNLIN_NO_SKIP=1` they
 //! fail instead.
 
+use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
+use std::os::fd::FromRawFd;
 use std::time::{Duration, Instant};
 
 use dunlin_testkit::network::{Host, Network};
-use dunlin_transport::udp::Options;
+use dunlin_transport::connect::{PeerInfo, meet};
+use dunlin_transport::udp::{Options, Udp};
 
 use crate::endpoint::{Endpoint, connect, packets};
 
@@ -54,6 +57,76 @@ fn segments_are_cut_up_on_a_link_of_mtu_1500() {
         network.left.sent_packets() - before >= 50 * 44,
         "each segment crossed the link"
     );
+}
+
+/// Sends what a router would send that has refused a long datagram from `from` to `to` (ICMP), from
+/// the host of the latter.
+fn refuse_long(host: &Host, from: SocketAddrV4, to: SocketAddrV4) {
+    let mut refused = vec![3, 4, 0, 0, 0, 0];
+    // A limit that changes nothing here.
+    refused.extend(1500_u16.to_be_bytes());
+    // The headers of the refused datagram.
+    refused.extend([0x45, 0, 5, 0xDC, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+    refused.extend(from.ip().octets().into_iter().chain(to.ip().octets()));
+    let ports = [from.port(), to.port(), 1480, 0].map(u16::to_be_bytes);
+    refused.extend(ports.concat());
+    let sum: u32 = refused
+        .chunks(2)
+        .map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]))
+        .sum();
+    let fold = |sum: u32| (sum & 0xFFFF) + (sum >> 16);
+    let sum = !u16::try_from(fold(fold(sum))).unwrap();
+    refused[2..4].copy_from_slice(&sum.to_be_bytes());
+    let [family, raw, icmp] = [libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_ICMP];
+    // SAFETY: the call reads numbers, and the descriptor that it returns has no other owner.
+    let socket = host.run(|| unsafe { UdpSocket::from_raw_fd(libc::socket(family, raw, icmp)) });
+    socket.send_to(&refused, from).unwrap();
+}
+
+/// The kernel reports to a tied socket that a router has refused a long datagram, which another
+/// socket may have sent from the same address. No later datagram may be lost because of that.
+#[test]
+fn a_refused_long_datagram_loses_no_later_one_and_counts_no_corrupt_one() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut a, mut b) = (
+        open(&network.left, &Options::default()),
+        open(&network.right, &Options::default()),
+    );
+    // As over a control connection: a socket is tied only to a peer at that one's address.
+    let info = |peer: &Endpoint, at: &Host, from: &Host| PeerInfo {
+        same_host: false,
+        same_process: false,
+        local: Some(SocketAddr::new(from.address.parse().unwrap(), 1)),
+        remote: Some(at.address.parse().unwrap()),
+        ..peer.info()
+    };
+    let infos = [
+        info(&a, &network.left, &network.right),
+        info(&b, &network.right, &network.left),
+    ];
+    let met = meet::<Udp>([&mut a.halves, &mut b.halves], &infos);
+    let [to_b, to_a] = met.unwrap();
+    b.send(&packets(to_a, 1, 56));
+    a.take_packets(1);
+    let address = |host: &Host, endpoint: &Endpoint| {
+        let port = endpoint.halves.rx.local_addr().port();
+        SocketAddrV4::new(host.address.parse().unwrap(), port)
+    };
+    let (from, to) = (address(&network.left, &a), address(&network.right, &b));
+    for count in [1, 40] {
+        refuse_long(&network.right, from, to);
+        std::thread::sleep(Duration::from_millis(50));
+        let before = a.counters().syscalls;
+        a.send(&packets(to_b, count, 56));
+        assert_eq!(a.counters().syscalls, before + 2, "the first call fails");
+        assert_eq!(b.take_packets(count as usize).len(), count as usize);
+    }
+    refuse_long(&network.right, from, to);
+    a.assert_silent();
+    let counters = a.counters();
+    assert_eq!((counters.rx_corrupt, counters.tx_dropped_error), (0, 0));
 }
 
 #[test]

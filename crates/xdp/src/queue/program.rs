@@ -20,7 +20,15 @@ pub(super) fn adopt_or_attach(index: u32, mode: Mode) -> io::Result<Steering> {
     // Another process may have attached its program without offering it yet, or may be ending, with
     // a program in the other mode.
     let found = patiently(|| match sharing::adopt(index, deadline) {
-        Some((steering, its_mode)) => check_mode(its_mode, mode).map(|()| Some(steering)),
+        Some((steering, its_mode)) => {
+            check_mode(its_mode, mode)?;
+            // With the entries of that process, which its endpoints keep after an operator has
+            // detached the program.
+            if !steering.is_attached(index) {
+                steering.try_attach(index, mode)?;
+            }
+            Ok(Some(steering))
+        }
         // The new program's maps are empty, so all packets pass to the kernel at first.
         None => new.try_attach(index, mode).map(|()| None),
     })?;
@@ -44,7 +52,7 @@ pub(super) fn attach_again(steering: &Steering, index: u32, mode: Mode) -> io::R
             outcome => return outcome,
         };
         match sharing::adopt(index, deadline) {
-            Some((other, _)) if steering.share_link(&other)? => Ok(()),
+            Some((other, _)) if other.is_attached(index) && steering.share_link(&other)? => Ok(()),
             _ => Err(error),
         }
     })

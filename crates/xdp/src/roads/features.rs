@@ -20,6 +20,7 @@ const FAMILY_NAME: u16 = 2;
 const GET_DEVICE: u8 = 1;
 const INTERFACE: u16 = 1;
 const XDP_FEATURES: u16 = 3;
+const ZERO_COPY_PIECES: u16 = 4;
 
 /// Bytes of the header after that of netlink.
 const HEADER: usize = 4;
@@ -29,7 +30,7 @@ const HEADER: usize = 4;
 pub struct Features {
     /// The driver runs programs, and they may redirect packets.
     pub native: bool,
-    /// The driver uses frames in place.
+    /// The driver uses frames in place, and takes packets of several of them.
     pub zero_copy: bool,
 }
 
@@ -38,35 +39,41 @@ impl Features {
     pub(crate) fn of(index: u32) -> Option<Self> {
         let socket = ffi::socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_GENERIC).ok()?;
         let mut room = vec![0; ROOM];
-        let mut ask = |kind: u16, command: u8, (name, value): (u16, &[u8]), wanted: u16| {
+        let mut ask = |kind: u16, command: u8, (name, value): (u16, &[u8])| {
             let mut question = begin(kind, &[command, 1, 0, 0]);
             attribute(&mut question, name, value);
             ffi::send(socket.as_fd(), &end(question)).ok()?;
             let answer = ffi::receive(socket.as_fd(), &mut room).ok()?;
-            value_of(answer, kind, wanted)
+            Some(body_of(answer, kind)?.get(HEADER..)?.to_vec())
         };
-        let family = ask(CONTROL, GET_FAMILY, (FAMILY_NAME, b"netdev\0"), FAMILY_ID)?;
-        let family = u16::from_ne_bytes(field(&family, 0)?);
+        let family = ask(CONTROL, GET_FAMILY, (FAMILY_NAME, b"netdev\0"))?;
+        let family = u16::from_ne_bytes(value_of(&family, FAMILY_ID)?);
         let place = (INTERFACE, &index.to_ne_bytes()[..]);
-        let bits = ask(family, GET_DEVICE, place, XDP_FEATURES)?;
-        Some(Self::of_bits(u64::from_ne_bytes(field(&bits, 0)?)))
+        let device = ask(family, GET_DEVICE, place)?;
+        let bits = u64::from_ne_bytes(value_of(&device, XDP_FEATURES)?);
+        let pieces = value_of(&device, ZERO_COPY_PIECES).map_or(1, u32::from_ne_bytes);
+        Some(Self::of_bits(bits, pieces))
     }
 
-    fn of_bits(bits: u64) -> Self {
+    /// The kinds that these bits name, for a driver that takes packets of up to `pieces` frames in
+    /// place.
+    fn of_bits(bits: u64, pieces: u32) -> Self {
         const BASIC: u64 = 1;
         const REDIRECT: u64 = 2;
         const ZERO_COPY: u64 = 8;
         let has = |all| bits & all == all;
         Self {
             native: has(BASIC | REDIRECT),
-            zero_copy: has(ZERO_COPY),
+            zero_copy: has(ZERO_COPY) && pieces > 1,
         }
     }
 }
 
-/// The value of an attribute in an answer of this kind.
-fn value_of(answer: &[u8], kind: u16, wanted: u16) -> Option<Vec<u8>> {
-    let body = body_of(answer, kind)?.get(HEADER..)?;
-    let (_, value) = attributes(body).find(|(name, _)| *name == wanted)?;
-    Some(value.to_vec())
+/// The value of an attribute.
+fn value_of<const N: usize>(bytes: &[u8], wanted: u16) -> Option<[u8; N]> {
+    let (_, value) = attributes(bytes).find(|(name, _)| *name == wanted)?;
+    field(value, 0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::steering::Mode;
 use dunlin_packet::{Mac, TYPE_TAG};
 
 const HEADER: usize = 16;
@@ -71,8 +72,8 @@ pub enum Attached {
     /// It has none.
     #[default]
     Nothing,
-    /// It has the program with this number.
-    Program(u32),
+    /// It has the program with this number, which runs in this mode; `None` if it runs in the card.
+    Program(u32, Option<Mode>),
     /// It has several, for example one in the driver and one in the card.
     Several,
 }
@@ -118,7 +119,7 @@ pub(super) struct Route {
     pub(super) index: u32,
     pub(super) gateway: Option<IpAddr>,
     /// Bytes of the longest packets on it, if an operator has set them, or if a router has refused
-    /// longer ones.
+    /// longer ones. 0 if routers may cut packets on it: only the kernel sends such.
     pub(super) mtu: Option<u32>,
 }
 
@@ -234,22 +235,26 @@ fn link(body: &[u8]) -> Option<Link> {
     })
 }
 
-/// The program in the description of an interface's XDP. An interface without one has no number, or
-/// 0, as has an interface with several.
+/// The program in the description of an interface's XDP (`IFLA_XDP_ATTACHED`, `IFLA_XDP_PROG_ID`).
+/// An interface without one has no number, or 0, as has an interface with several.
 fn program_of(details: &[u8]) -> Attached {
+    const NATIVE: u8 = 1;
+    const GENERIC: u8 = 2;
     const SEVERAL: u8 = 4;
-    let mut program = Attached::Nothing;
+    let (mut number, mut mode) = (0, None);
     for (kind, value) in attributes(details) {
         match (kind, value) {
-            (1, [SEVERAL]) => return Attached::Several,
-            (4, value) => match field(value, 0).map(u32::from_ne_bytes) {
-                None | Some(0) => {}
-                Some(number) => program = Attached::Program(number),
-            },
+            (2, [SEVERAL]) => return Attached::Several,
+            (2, [NATIVE]) => mode = Some(Mode::Native),
+            (2, [GENERIC]) => mode = Some(Mode::Generic),
+            (4, value) => number = field(value, 0).map_or(0, u32::from_ne_bytes),
             _ => {}
         }
     }
-    program
+    match number {
+        0 => Attached::Nothing,
+        _ => Attached::Program(number, mode),
+    }
 }
 
 /// The number of a VLAN in the details of an interface. `None` if the interface is of another kind,
@@ -299,10 +304,19 @@ fn route(body: &[u8]) -> Option<Message> {
     }))
 }
 
-/// The longest packets, among the metrics of a route.
+/// The longest packets, among the metrics of a route (`RTAX_MTU`). 0 if the operator has locked
+/// them (`RTAX_LOCK`): then the kernel permits routers to cut its packets, and our frames never do.
 fn mtu_of(metrics: &[u8]) -> Option<u32> {
-    let (_, value) = attributes(metrics).find(|(kind, _)| *kind == 2)?;
-    Some(u32::from_ne_bytes(field(value, 0)?)).filter(|mtu| *mtu != 0)
+    const LOCK: u16 = 1;
+    const MTU: u16 = 2;
+    let metric = |wanted| {
+        let (_, value) = attributes(metrics).find(|(kind, _)| *kind == wanted)?;
+        field(value, 0).map(u32::from_ne_bytes)
+    };
+    match metric(LOCK) {
+        Some(locked) if locked >> MTU & 1 == 1 => Some(0),
+        _ => metric(MTU).filter(|mtu| *mtu != 0),
+    }
 }
 
 /// Kinds and values of attributes. The upper two bits of a kind are flags.

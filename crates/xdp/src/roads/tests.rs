@@ -66,8 +66,10 @@ fn roads_lead_to_neighbours_and_through_gateways() {
     let narrow = format!("route change 10.200.0.0/16 via {}", network.right.address);
     network.left.ip(&format!("{narrow} mtu 1300")).unwrap();
     assert_eq!(tables.road(far).unwrap().mtu, Some(1300));
-    assert_eq!(tables.mtu(far), Some(1300));
-    assert_eq!(tables.mtu(right), None);
+    assert_eq!(tables.mtu(far).unwrap(), Some(1300));
+    assert_eq!(tables.mtu(right).unwrap(), None);
+    network.left.ip(&format!("{narrow} mtu lock 1300")).unwrap();
+    assert_eq!(tables.road(far).unwrap().mtu, Some(0));
     let own: IpAddr = network.left.address.parse().unwrap();
     assert_eq!(
         tables.road(own),
@@ -75,6 +77,7 @@ fn roads_lead_to_neighbours_and_through_gateways() {
         "to ourselves no road leads over the interface"
     );
     assert_eq!(tables.road("127.0.0.1".parse().unwrap()), None);
+    assert!(tables.mtu(own).is_err());
     let right: IpAddr = network.right.address_6.parse().unwrap();
     set_neighbour(&network.left, network.right.address_6, "02:00:00:00:00:09");
     assert_eq!(
@@ -113,6 +116,24 @@ fn the_interface_is_asked_for_when_events_were_lost() {
     let link = links.next_back().unwrap();
     assert_eq!(link.mac, Some([2, 0, 0, 0, 0, 0x56]));
     assert_eq!((link.mtu, link.is_up), (1400, true));
+}
+
+#[test]
+fn a_missing_answer_after_lost_events_is_asked_for_again() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut tables, link) = tables(&network.left);
+    tables.has_lost = true;
+    assert!(!tables.note_all(None) && tables.has_lost);
+    assert!(tables.changes.is_empty());
+    assert_eq!(tables.change(), Some(Change::Link(link)));
+    assert_eq!(tables.change(), Some(Change::Roads));
+    assert_eq!(tables.change(), None);
+    network.left.ip("link del link0").unwrap();
+    while tables.change().is_some() {}
+    tables.has_lost = true;
+    assert_eq!(tables.change(), Some(Change::LinkGone));
 }
 
 #[test]

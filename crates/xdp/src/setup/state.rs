@@ -6,6 +6,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use crate::roads::{Attached, Features, Tables};
+use crate::steering::Mode;
 use crate::{ffi, refusal, sharing};
 
 /// Longest time to wait for the process that has a program.
@@ -27,8 +28,10 @@ pub struct State {
 pub enum Owner {
     /// A process of this user, which shares it.
     OfUser,
-    /// Other software, another user, or a daemon (`dunlin xdp-setup`).
-    Other,
+    /// Other software, another user, a daemon (`dunlin xdp-setup`), or a process of this user that
+    /// does not answer soon. The mode of the program; `None` if it runs in the card, or if there
+    /// are several programs.
+    Other(Option<Mode>),
 }
 
 /// Checks that the kernel has AF_XDP sockets.
@@ -60,12 +63,15 @@ pub fn state_of(interface: &str) -> io::Result<State> {
     let name = CString::new(interface)?;
     let index = ffi::interface_index(&name)?;
     let (_, link) = Tables::open(index)?;
-    let program = (link.program != Attached::Nothing).then(|| {
-        match sharing::adopt(index, Instant::now() + PATIENCE) {
-            Some(_) => Owner::OfUser,
-            None => Owner::Other,
-        }
-    });
+    let owner = |mode| match sharing::adopt(index, Instant::now() + PATIENCE) {
+        Some((steering, _)) if steering.is_attached(index) => Owner::OfUser,
+        _ => Owner::Other(mode),
+    };
+    let program = match link.program {
+        Attached::Nothing => None,
+        Attached::Program(_, mode) => Some(owner(mode)),
+        Attached::Several => Some(owner(None)),
+    };
     Ok(State {
         is_up: link.is_up,
         program,

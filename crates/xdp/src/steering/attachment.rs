@@ -33,13 +33,13 @@ impl Attachment {
     }
 
     /// Adopts the link of another process, which must attach the program with this number to
-    /// interface `index`.
+    /// interface `index`, or to none if an operator has detached it.
     ///
     /// # Errors
     /// `InvalidData` if it does not; the kernel's.
     pub(super) fn of(link: OwnedFd, program: u32, index: u32) -> io::Result<Self> {
         let [kind, _, linked, _, at, ..] = facts(link.as_fd())?;
-        if [kind, linked, at] != [LINK_XDP, program, index] {
+        if [kind, linked] != [LINK_XDP, program] || ![index, NOWHERE].contains(&at) {
             return Err(io::ErrorKind::InvalidData.into());
         }
         Ok(Self(Mutex::new(Some(Arc::new(link)))))

@@ -16,8 +16,8 @@ impl Roads for Played {
         None
     }
 
-    fn mtu(&mut self, _: IpAddr) -> Option<u32> {
-        None
+    fn mtu(&mut self, _: IpAddr) -> std::io::Result<Option<u32>> {
+        Ok(None)
     }
 
     fn change(&mut self) -> Option<Change> {

@@ -1,6 +1,7 @@
 //! Ways over tables that a test changes instead of the kernel.
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,9 +45,10 @@ impl Roads for Told {
         self.facts().roads.get(&to).copied()
     }
 
-    fn mtu(&mut self, to: IpAddr) -> Option<u32> {
+    fn mtu(&mut self, to: IpAddr) -> io::Result<Option<u32>> {
         self.facts().questions += 1;
-        self.road(to)?.mtu
+        let road = self.road(to).ok_or(io::ErrorKind::NotFound)?;
+        Ok(road.mtu)
     }
 
     fn change(&mut self) -> Option<Change> {
@@ -275,6 +277,10 @@ fn a_path_that_becomes_narrower_without_an_event_is_noticed() {
             longest(&mut ways) == 1272
         });
         assert!(looks.unwrap() <= 1 + 900 / PLACES, "{looks:?}");
+        // A question without an answer changes nothing.
+        told.tell(address, None);
+        (0..=900 / PLACES + 2).for_each(|_| look(&mut ways));
+        assert_eq!(longest(&mut ways), 1272);
         // The kernel forgets the limit after some time.
         told.tell(address, limited(None));
         (0..=900 / PLACES + 2).for_each(|_| look(&mut ways));

@@ -4,6 +4,7 @@
 use std::io;
 use std::path::Path;
 
+use dunlin::transport::XdpMode;
 use dunlin::transport::xdp_setup::{self, Owner, State as Link};
 
 use super::facts::{Fact, field, file, number, size};
@@ -199,17 +200,28 @@ fn interface_of(it: &Interface) -> Fact {
     let program = match link.and_then(|link| link.program) {
         None => "",
         Some(Owner::OfUser) => "the XDP program of a process of this user, ",
-        Some(Owner::Other) => "an XDP program, ",
+        Some(Owner::Other(_)) => "another XDP program, ",
     };
     let native = native(*link);
     let value =
         format!("{name}: {carrier}, {queues} queues, {rules}, {native}, {program}MTU {mtu}");
     let faults = faults(it);
-    let fact = Fact::good("xdp: interface", value);
-    match link.and_then(|link| link.program) {
-        Some(Owner::Other) => fact.missing(faults.join("; ")),
-        _ => fact.advise(faults.is_empty(), faults.join("; ")),
-    }
+    Fact::good("xdp: interface", value).advise(faults.is_empty(), faults.join("; "))
+}
+
+/// Advice about an interface with a program in this mode that no process of this user has offered.
+fn other_program(name: &str, mode: Option<XdpMode>) -> String {
+    let off = match mode {
+        Some(XdpMode::Generic) => "xdpgeneric",
+        Some(XdpMode::Native) => "xdpdrv",
+        // In the card, or several programs.
+        None => "xdpgeneric|xdpdrv|xdpoffload",
+    };
+    format!(
+        "it has another program, perhaps that of `dunlin xdp-setup` (then set xdp.setup) or of \
+         another user: `bpftool net list dev {name}` shows it; to remove it, end its process, or \
+         if it has none, as root, `ip link set dev {name} {off} off`"
+    )
 }
 
 /// The modes that the driver has apart from the generic one, which every interface has.
@@ -228,13 +240,8 @@ fn faults(it: &Interface) -> Vec<String> {
     let name = &it.name;
     let mut faults = Vec::new();
     if let Some(link) = it.link {
-        if link.program == Some(Owner::Other) {
-            faults.push(format!(
-                "it has an XDP program that is not of a process of this user, so only the \
-                 `dunlin xdp-setup` that has it, if any, opens endpoints (xdp.setup); `bpftool net \
-                 list dev {name}` shows the program, and as root, `ip link set dev {name} xdp off` \
-                 or `bpftool link detach id ID` removes it"
-            ));
+        if let Some(Owner::Other(mode)) = link.program {
+            faults.push(other_program(name, mode));
         }
         if !link.is_up {
             faults.push(format!("it is down: as root, `ip link set dev {name} up`"));

@@ -30,6 +30,7 @@ fn owners_of_a_detached_program_share_a_new_link() {
         first.attach(index, mode).unwrap();
         let offer = Offer::make(index, mode, &first).unwrap();
         let (second, _) = sharing::adopt(index, Instant::now() + PATIENCE).unwrap();
+        let second = Arc::new(second);
         assert!(first.is_attached(index) && second.is_attached(index));
         detach(&first);
         assert!(!first.is_attached(index) && !second.is_attached(index));
@@ -37,10 +38,21 @@ fn owners_of_a_detached_program_share_a_new_link() {
         assert!(first.is_attached(index) && !second.is_attached(index));
         attach_again(&second, index, mode).unwrap();
         assert!(second.is_attached(index));
-        // The first owner ends, and the program stays.
-        drop((offer, first));
+        // A new process attaches the offered program again, and others find that one first.
+        detach(&first);
+        let third = Arc::new(adopt_or_attach(index, mode).unwrap());
+        assert!(third.is_attached(index) && !first.is_attached(index));
+        let offers = [&third, &second].map(|it| Offer::make(index, mode, it).unwrap());
+        for owner in [&first, &second] {
+            attach_again(owner, index, mode).unwrap();
+            assert!(owner.is_attached(index));
+        }
+        // The other owners end, and the program stays.
+        drop((offer, offers, first, third));
         assert_eq!(network.left.xdp_programs(), 1);
         detach(&second);
+        // Its own offer has the detached program, which is no reason to be content.
+        let _offer = Offer::make(index, mode, &second).unwrap();
         let stranger = Steering::load().unwrap();
         stranger.attach(index, mode).unwrap();
         let refused = attach_again(&second, index, mode).unwrap_err();

@@ -73,6 +73,25 @@ fn routes_to_ourselves_are_no_roads() {
     assert_eq!(message(2), Some(Message::OtherRoute));
 }
 
+#[test]
+fn a_program_has_a_number_and_a_mode_unless_there_are_several() {
+    let program = |attached: u8, number: Option<u32>| {
+        let mut details = Vec::new();
+        attribute(&mut details, 2, &[attached]);
+        if let Some(number) = number {
+            attribute(&mut details, 4, &number.to_ne_bytes());
+        }
+        program_of(&details)
+    };
+    assert_eq!(program(0, None), Attached::Nothing);
+    assert_eq!(program(0, Some(0)), Attached::Nothing);
+    let of = |mode| Attached::Program(7, mode);
+    assert_eq!(program(1, Some(7)), of(Some(Mode::Native)));
+    assert_eq!(program(2, Some(7)), of(Some(Mode::Generic)));
+    assert_eq!(program(3, Some(7)), of(None));
+    assert_eq!(program(4, None), Attached::Several);
+}
+
 /// The kernel's description of an interface on top of interface 3, with these details, and with one
 /// more attribute.
 fn above(kind: &[u8], data: &[(u16, &[u8])], more: Option<(u16, &[u8])>) -> Below {

@@ -3,7 +3,7 @@
 use dunlin_testkit::network::Network;
 
 use super::*;
-use crate::steering::{Mode, Steering};
+use crate::steering::Steering;
 
 #[test]
 fn only_a_kernel_without_these_sockets_is_refused() {
@@ -45,7 +45,10 @@ fn the_state_of_an_interface_shows_its_program_and_its_driver() {
         steering.attach(index, Mode::Generic).unwrap();
         steering
     });
-    assert_eq!(state("link0").program, Some(Owner::Other));
+    assert_eq!(
+        state("link0").program,
+        Some(Owner::Other(Some(Mode::Generic)))
+    );
     drop(steering);
     assert!(host.run(|| state_of("lo")).is_err(), "it has no frames");
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use dunlin::transport::XdpMode;
 use dunlin::transport::xdp_setup::{Features, Owner, State as Link};
 
 use super::super::facts::State;
@@ -58,13 +59,18 @@ fn each_fault_of_an_interface_has_a_command() {
     assert_eq!(state, State::Improve);
     assert!(advice.contains("no carrier"), "{advice}");
     let (state, advice, value) = with(&|it, link| {
-        link.program = Some(Owner::Other);
+        link.program = Some(Owner::Other(Some(XdpMode::Generic)));
         it.queues = 8;
     });
-    assert_eq!(state, State::Missing);
-    assert!(value.contains("an XDP program"), "{value}");
+    assert_eq!(state, State::Improve);
+    assert!(value.contains("another XDP program"), "{value}");
     assert!(advice.contains("bpftool net list dev eth7"), "{advice}");
+    assert!(advice.contains("dunlin xdp-setup"), "{advice}");
+    assert!(advice.contains("dev eth7 xdpgeneric off"), "{advice}");
     assert!(advice.contains("xdp.queues=8"), "{advice}");
+    let native = Some(Owner::Other(Some(XdpMode::Native)));
+    let (_, advice, _) = with(&|_, link| link.program = native);
+    assert!(advice.contains("dev eth7 xdpdrv off"), "{advice}");
     let (state, _, value) = with(&|_, link| link.program = Some(Owner::OfUser));
     assert_eq!(state, State::Good, "{value}");
     let (state, _, value) = with(&|_, link| link.features = None);
