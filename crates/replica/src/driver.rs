@@ -1,5 +1,6 @@
 //! A replica over an endpoint of a nexus, and a client that asks replicas about their state.
 
+use std::io::{Write, stderr};
 use std::{fmt, thread};
 
 use dunlin_core::{CallOptions, Done, Nanos, RpcError, Tag};
@@ -45,7 +46,8 @@ impl<'a> Guard<'a> {
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
         if thread::panicking() && !self.panics_already {
-            eprintln!("dunlin: {}", (self.last_words)());
+            // `eprintln!` would panic if the standard error stream is closed.
+            let _ = writeln!(stderr(), "dunlin: {}", (self.last_words)());
             std::process::exit(PANICKED);
         }
     }

@@ -53,8 +53,8 @@ pub trait Disk {
     /// Writes a part of the file that this process has made.
     ///
     /// # Errors
-    /// It cannot be written. If the error is [`Unchanged`], the file is as it was, and the server
-    /// tries again; otherwise it ends.
+    /// It cannot be written. If the error is [`Unchanged`], the server tries again; otherwise it
+    /// ends.
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Returns when all written data is on the disk.
@@ -70,7 +70,9 @@ pub trait Disk {
     fn remove(&mut self, epoch: u32) -> io::Result<()>;
 }
 
-/// The reason why a write has changed nothing: an error that an [`io::Error`] contains.
+/// The reason why a write does not count: an error that an [`io::Error`] contains. The part of the
+/// file has its earlier bytes, or those of this write, and the disk finds out which before the next
+/// write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unchanged(pub String);
 
@@ -115,7 +117,7 @@ pub(crate) enum Done {
 pub(crate) enum JobError {
     /// The disk could not be read, and the job may be repeated.
     Read(io::Error),
-    /// The slot was not written, and the job may be repeated.
+    /// The slot has its earlier state or the new one, and the job may be repeated.
     Unchanged(io::Error),
     /// It is unknown which data the disk has.
     Write(io::Error),

@@ -90,7 +90,7 @@ pub(crate) struct Sequencer {
     is_short: bool,
     /// When the next look for higher epochs begins.
     check_at: Nanos,
-    /// No save begins before this time, after one that has changed nothing.
+    /// No save begins before this time; the end of time if a look must come first.
     save_at: Nanos,
     under: Option<Under>,
     figures: Counts,

@@ -41,7 +41,8 @@ const ITEMS: usize = 32;
 pub enum BackupError {
     /// It does not begin as a backup does.
     Foreign,
-    /// A newer version of this library has written it.
+    /// A newer version of this library has written it, or its version is damaged: the digest cannot
+    /// tell, because it is one of items that this version understands.
     Newer(NewerPart),
     /// It is damaged, or cut off.
     Damaged,
@@ -189,7 +190,11 @@ impl fmt::Display for BackupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Foreign => f.write_str("this is not a file of `dunlin replica backup`"),
-            Self::Newer(newer) => write!(f, "{newer}; use the newer program"),
+            Self::Newer(newer) => write!(
+                f,
+                "{newer}; use the newer program, or, if none has written it, take another backup, \
+                 because this one is damaged"
+            ),
             Self::Damaged => f.write_str("the backup is damaged, or cut off; take another one"),
         }
     }

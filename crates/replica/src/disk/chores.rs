@@ -8,6 +8,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use raft_engine::Engine;
 use raft_engine::env::FileSystem;
@@ -47,15 +48,24 @@ pub(super) struct Helper<F: FileSystem> {
     files: Arc<F>,
     /// A file that exists only while the helper asks whether the disk has room.
     room: PathBuf,
+    /// A purge is queued.
+    purges: Arc<AtomicBool>,
 }
 
 impl<F: FileSystem> Helper<F> {
-    pub(super) const fn new(engine: Arc<Engine<F>>, files: Arc<F>, room: PathBuf) -> Self {
+    pub(super) fn new(engine: Arc<Engine<F>>, files: Arc<F>, room: PathBuf) -> Self {
         Self {
             engine,
             files,
             room,
+            purges: Arc::default(),
         }
+    }
+
+    /// Makes a purge, unless one is queued already.
+    pub(super) fn purge(&self) -> Option<Chore> {
+        let is_queued = self.purges.swap(true, Ordering::Relaxed);
+        (!is_queued).then_some(Chore::Purge)
     }
 
     /// Does a chore.
@@ -70,10 +80,13 @@ impl<F: FileSystem> Helper<F> {
                     .unwrap_or_else(|error| panic!("the disk does not report its room: {error}"));
                 return Some(Answer { applied, has_room });
             }
-            Chore::Purge => match self.engine.purge_expired_files() {
-                Err(error) if !is_no_room(&error) => fail(&error),
-                _ => {}
-            },
+            Chore::Purge => {
+                self.purges.store(false, Ordering::Relaxed);
+                match self.engine.purge_expired_files() {
+                    Err(error) if !is_no_room(&error) => fail(&error),
+                    _ => {}
+                }
+            }
             Chore::Free(image) => free(image),
         }
         None
@@ -86,6 +99,7 @@ impl<F: FileSystem> Clone for Helper<F> {
             engine: Arc::clone(&self.engine),
             files: Arc::clone(&self.files),
             room: self.room.clone(),
+            purges: Arc::clone(&self.purges),
         }
     }
 }

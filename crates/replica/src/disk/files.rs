@@ -30,7 +30,10 @@ pub(super) fn is_full(error: &io::Error) -> bool {
 /// reserves nothing, the write itself will show whether there is room.
 pub(super) fn has_room<F: FileSystem>(files: &F, path: &Path, bytes: u64) -> io::Result<bool> {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    let file = files.create(path)?;
+    let file = match files.create(path) {
+        Err(error) if is_full(&error) => return Ok(false),
+        created => created?,
+    };
     let mut writer = files.new_writer(Arc::new(file))?;
     let reserved = writer.allocate(0, bytes);
     drop(writer);

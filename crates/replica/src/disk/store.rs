@@ -116,6 +116,8 @@ pub struct Store<F: FileSystem> {
     limits: Limits,
     checkpoints: u64,
     chores: Vec<Chore>,
+    /// The number of questions for room that have no answer yet.
+    asked: usize,
     syncs: bool,
 }
 
@@ -171,6 +173,7 @@ impl<F: FileSystem> Store<F> {
             limits,
             checkpoints: 0,
             chores: Vec::new(),
+            asked: 0,
             syncs: true,
         };
         Ok((store, found.map(|it| it.1)))
@@ -222,8 +225,8 @@ impl<F: FileSystem> Store<F> {
         match saving.offset < saving.items.image.len() {
             true => self.saving = Some(saving),
             false => {
-                self.chores.push(Chore::Purge);
                 self.drop_items(saving.items);
+                self.purge();
             }
         }
         saved
@@ -239,11 +242,8 @@ impl<F: FileSystem> Store<F> {
         let written: usize = entries.map(|entry| entry.data.len()).sum();
         let most = self.limits.part_bytes.max(written / SHARE);
         let end = saving.items.image.len().min(saving.offset + most);
-        add_part(
-            &mut batch,
-            self.next_part,
-            &saving.items.image[saving.offset..end],
-        );
+        let part = &saving.items.image[saving.offset..end];
+        add_part(&mut batch, self.next_part, part);
         if end == saving.items.image.len() {
             let parts = Parts {
                 applied: saving.items.applied,
@@ -283,6 +283,7 @@ impl<F: FileSystem> Store<F> {
         if items.applied <= self.state.items().applied {
             return self.drop_items(items);
         }
+        self.asked += 1;
         self.chores.push(Chore::Ask {
             applied: items.applied,
             bytes: items.image.len() as u64 + self.limits.file_bytes,
@@ -297,6 +298,7 @@ impl<F: FileSystem> Store<F> {
 
     /// Takes the answer to a question. Without room, the store abandons the items.
     pub(super) fn on_answer(&mut self, answer: Answer) {
+        self.asked -= 1;
         let Some(saving) = &mut self.saving else {
             return;
         };
@@ -305,6 +307,12 @@ impl<F: FileSystem> Store<F> {
             true => self.give_up(),
             false => {}
         }
+    }
+
+    /// Whether a question for room has no answer yet. The question itself takes the room for a
+    /// moment, so a write that finds none meanwhile does not show that the disk is full.
+    pub(super) const fn asks(&self) -> bool {
+        self.asked > 0
     }
 
     /// Whether [`Self::save`] has a part of items to save, even without a write.
@@ -334,9 +342,11 @@ impl<F: FileSystem> Store<F> {
     /// # Panics
     /// If the disk fails.
     pub fn do_chores(&mut self) {
-        while let Some(chore) = self.chores.pop() {
-            if let Some(answer) = self.helper.run(chore) {
-                self.on_answer(answer);
+        while !self.chores.is_empty() {
+            for chore in self.take_chores() {
+                if let Some(answer) = self.helper.run(chore) {
+                    self.on_answer(answer);
+                }
             }
         }
     }
@@ -348,7 +358,7 @@ impl<F: FileSystem> Store<F> {
 
     /// Asks for the deletion of files that are no longer needed.
     pub(super) fn purge(&mut self) {
-        self.chores.push(Chore::Purge);
+        self.chores.extend(self.helper.purge());
     }
 
     fn drop_items(&mut self, items: Items) {
@@ -360,8 +370,8 @@ impl<F: FileSystem> Store<F> {
     fn give_up(&mut self) {
         if let Some(saving) = self.saving.take() {
             self.next_part = saving.first;
-            self.purge();
             self.drop_items(saving.items);
+            self.purge();
         }
     }
 
@@ -391,8 +401,7 @@ impl<F: FileSystem> Store<F> {
     }
 
     fn drop_checkpoint(&mut self, applied: u64) {
-        let is_old = |it: &mut Saving| it.items.applied <= applied;
-        if let Some(saving) = self.saving.take_if(is_old) {
+        if let Some(saving) = self.saving.take_if(|it| it.items.applied <= applied) {
             self.drop_items(saving.items);
         }
     }

@@ -6,6 +6,7 @@
 //! the replica next polls its disk, it panics in its own thread, with the same text. No
 //! acknowledgement can leave in between, because each waits for a poll.
 
+use std::any::Any;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -44,6 +45,8 @@ pub(super) struct Threaded {
     threads: Vec<JoinHandle<()>>,
     shared: Arc<Shared>,
     seen: u64,
+    /// The reason why the disk has failed.
+    failure: Option<String>,
 }
 
 /// Reports of the thread that writes.
@@ -109,10 +112,14 @@ impl Threaded {
             threads: Vec::new(),
             shared,
             seen: 0,
+            failure: None,
         };
-        let helper = store.helper();
+        // Not dropped after a panic: the helper may be the last owner of the engine, which would
+        // sync once more.
+        let helper = ManuallyDrop::new(store.helper());
         disk.spawn("replica-chores", move |_| {
-            do_chores(&helper, &asked, &orders)
+            do_chores(&helper, &asked, &orders);
+            drop(ManuallyDrop::into_inner(helper));
         })?;
         disk.spawn("replica-disk", move |shared| {
             let store = Writer::new(store, received, chores, shared).run();
@@ -140,20 +147,45 @@ impl Threaded {
 
     /// Panics in the replica's thread, because a thread of the disk has ended.
     fn fail(&mut self) -> ! {
-        let ended = self.threads.extract_if(.., |thread| thread.is_finished());
-        let payload = ended.filter_map(|thread| thread.join().err()).next();
-        let payload = payload.unwrap_or_else(|| Box::new("it has panicked before"));
-        let text = match payload.downcast::<String>() {
-            Ok(text) => *text,
-            Err(other) => other.downcast::<&str>().map_or_else(
-                |_| "an unknown reason".to_owned(),
-                |text| (*text).to_owned(),
-            ),
-        };
+        self.shared.has_failed.store(true, Ordering::Release);
+        let (ended, rest): (Vec<_>, Vec<_>) =
+            self.threads.drain(..).partition(JoinHandle::is_finished);
+        self.threads = rest;
+        self.join(ended);
+        if self.failure.is_none() {
+            // The other thread has ended because this one is about to.
+            let rest = std::mem::take(&mut self.threads);
+            self.join(rest);
+        }
+        self.report()
+    }
+
+    /// Waits for the end of threads, and keeps the text of the first panic.
+    fn join(&mut self, threads: Vec<JoinHandle<()>>) {
+        for thread in threads {
+            if let Err(payload) = thread.join() {
+                self.failure.get_or_insert_with(|| text_of(payload));
+            }
+        }
+    }
+
+    fn report(&self) -> ! {
+        let text = self.failure.as_deref().unwrap_or("an unknown reason");
         panic!(
             "the disk of this replica has failed, and what it has kept is not known, so the \
              process ends: {text}"
         )
+    }
+}
+
+/// The text of a panic.
+fn text_of(payload: Box<dyn Any + Send>) -> String {
+    match payload.downcast::<String>() {
+        Ok(text) => *text,
+        Err(other) => other.downcast::<&str>().map_or_else(
+            |_| "an unknown reason".to_owned(),
+            |text| (*text).to_owned(),
+        ),
     }
 }
 
@@ -201,15 +233,17 @@ impl Disk for Threaded {
 }
 
 impl Drop for Threaded {
-    /// Waits until the work so far is done, unless the disk is full.
+    /// Waits until the work so far is done, unless the disk is full. Panics if a thread panics
+    /// meanwhile, unless this one does already.
     fn drop(&mut self) {
-        let panics = std::thread::panicking();
-        self.shared.has_failed.store(panics, Ordering::Release);
+        let has_failed = std::thread::panicking() || self.failure.is_some();
+        self.shared.has_failed.store(has_failed, Ordering::Release);
         let _ = self.orders.send(Order::End);
         // The thread that writes ends first, and the other one then has no more chores.
-        for thread in self.threads.drain(..).rev() {
-            // If the thread panicked, its panic has been printed already.
-            let _ = thread.join();
+        let threads = self.threads.drain(..).rev().collect();
+        self.join(threads);
+        if !has_failed && self.failure.is_some() {
+            self.report();
         }
     }
 }
@@ -223,6 +257,8 @@ struct Writer<'a, F: FileSystem> {
     shared: &'a Shared,
     writes: Vec<LogWrite>,
     saved: Saved,
+    /// Nothing is tried before the next order.
+    waits: bool,
     /// The replica no longer takes reports.
     is_last: bool,
 }
@@ -245,6 +281,7 @@ impl<'a, F: FileSystem> Writer<'a, F> {
                 checkpoints: 0,
                 is_full: false,
             },
+            waits: false,
             is_last: false,
         }
     }
@@ -256,6 +293,8 @@ impl<'a, F: FileSystem> Writer<'a, F> {
             match self.store.save(&self.writes) {
                 Ok(()) => self.on_saved(begin.elapsed().into()),
                 Err(Full) if self.is_last => break,
+                // The answer comes as an order, for which `collect` waits.
+                Err(Full) if self.store.asks() => self.waits = true,
                 Err(Full) => self.on_full(),
             }
             for chore in self.store.take_chores() {
@@ -268,7 +307,9 @@ impl<'a, F: FileSystem> Writer<'a, F> {
 
     /// Takes the orders that are queued, or waits for some. False: nothing is left to save.
     fn collect(&mut self) -> bool {
-        if self.writes.is_empty() && !self.store.has_part() && !self.is_last {
+        let is_idle = self.writes.is_empty() && !self.store.has_part();
+        let waits = std::mem::take(&mut self.waits) || is_idle;
+        if waits && !self.is_last {
             match self.orders.recv() {
                 Ok(order) => self.take(order),
                 Err(_) => return false,

@@ -6,6 +6,10 @@
 //! slot still has the version of this server's last write, so a server whose file was removed
 //! writes nothing more.
 //!
+//! If no leader answers, it is unknown whether a write of a slot has happened, or will. The next
+//! write first repeats it, with the version that the slot had before: the store does at most one of
+//! the two, whichever comes first.
+//!
 //! A store does not know which process is alive, so no epoch ever counts as free. A new server
 //! makes the next epoch, and waits until its predecessor's lease has ended.
 //!
@@ -104,8 +108,17 @@ type Call<S> = Box<dyn FnOnce(&mut S) + Send>;
 pub struct Replicated<S> {
     calls: Sender<Call<S>>,
     name: String,
-    /// The epoch whose file this process has made, and the versions of its slots.
-    own: Option<(u32, [u64; 2])>,
+    own: Option<Own>,
+}
+
+/// The file that this process has made.
+#[derive(Debug)]
+struct Own {
+    epoch: u32,
+    /// The versions of its slots, as far as this process knows.
+    versions: [u64; 2],
+    /// The slot and the bytes of a write whose outcome is unknown.
+    doubt: Option<(usize, Vec<u8>)>,
 }
 
 impl<S> std::fmt::Debug for Replicated<S> {
@@ -163,14 +176,42 @@ impl<S: StoreCalls + 'static> Replicated<S> {
             let _ = done.send(call(connection));
         });
         self.calls.send(call).map_err(|_| ended())?;
-        let result = result.recv().map_err(|_| ended())?;
-        result.map_err(|error| {
-            let text = format!("the replicated store: {error}");
-            match error {
-                Error::Unavailable | Error::Full => io::Error::other(Unchanged(text)),
-                _ => io::Error::other(text),
+        result.recv().map_err(|_| ended())?.map_err(failed)
+    }
+
+    /// Writes a slot, or repeats the write of a slot whose outcome is unknown.
+    fn put(&mut self, slot: usize, bytes: Vec<u8>, is_repeated: bool) -> io::Result<()> {
+        let Some(Own {
+            epoch, versions, ..
+        }) = self.own
+        else {
+            return Err(io::ErrorKind::NotFound.into());
+        };
+        let [first, second] = self.slots(epoch);
+        let key = if slot == 0 { first } else { second };
+        let (version, sent) = (versions[slot], bytes.clone());
+        let written = self.ask(move |store| {
+            let written = store.compare_and_set(&key, version, &sent);
+            let is_late = is_repeated && matches!(written, Ok(Err(_)));
+            Ok(match is_late {
+                true => find(store, &key, &sent),
+                false => written.map(Result::ok),
+            })
+        })?;
+        let own = self.own.as_mut().expect("it was there");
+        match written {
+            Ok(Some(version)) => {
+                own.versions[slot] = version;
+                own.doubt = None;
+                Ok(())
             }
-        })
+            Ok(None) => Err(io::ErrorKind::NotFound.into()),
+            Err(Error::Unknown) => {
+                own.doubt = Some((slot, bytes));
+                Err(io::Error::other(Unchanged(text(Error::Unknown))))
+            }
+            Err(error) => Err(failed(error)),
+        }
     }
 
     /// The prefix of the names in the list.
@@ -240,27 +281,23 @@ impl<S: StoreCalls + 'static> Disk for Replicated<S> {
             store.transact(&[free], &writes)
         })?;
         if let Ok(version) = made {
-            self.own = Some((epoch, [version; 2]));
+            self.own = Some(Own {
+                epoch,
+                versions: [version; 2],
+                doubt: None,
+            });
         }
         Ok(made.is_ok())
     }
 
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let Some((epoch, mut versions)) = self.own else {
-            return Err(io::ErrorKind::NotFound.into());
-        };
         let slot = usize::from(offset != 0);
         debug_assert_eq!((offset, bytes.len()), ((slot * SLOT) as u64, SLOT));
-        let [first, second] = self.slots(epoch);
-        let key = if slot == 0 { first } else { second };
-        let (version, bytes) = (versions[slot], bytes.to_vec());
-        let written = self.ask(move |store| store.compare_and_set(&key, version, &bytes))?;
-        let Ok(version) = written else {
-            return Err(io::ErrorKind::NotFound.into());
-        };
-        versions[slot] = version;
-        self.own = Some((epoch, versions));
-        Ok(())
+        let doubt = self.own.as_ref().and_then(|own| own.doubt.clone());
+        if let Some((slot, bytes)) = doubt {
+            self.put(slot, bytes, true)?;
+        }
+        self.put(slot, bytes.to_vec(), false)
     }
 
     /// Does nothing: a write is answered only when a majority has it.
@@ -277,6 +314,24 @@ impl<S: StoreCalls + 'static> Disk for Replicated<S> {
         removed
             .map(drop)
             .map_err(|_| io::ErrorKind::NotFound.into())
+    }
+}
+
+/// The version of a slot that has these bytes. Only the process that made the file writes them, so
+/// an earlier write of them was late, and has made its repetition fail.
+fn find<S: StoreCalls>(store: &mut S, key: &[u8], bytes: &[u8]) -> Result<Option<u64>, Error> {
+    let found = store.get(key)?.filter(|(_, found)| found == bytes);
+    Ok(found.map(|(version, _)| version))
+}
+
+fn text(error: Error) -> String {
+    format!("the replicated store: {error}")
+}
+
+fn failed(error: Error) -> io::Error {
+    match error {
+        Error::Unavailable | Error::Full => io::Error::other(Unchanged(text(error))),
+        _ => io::Error::other(text(error)),
     }
 }
 

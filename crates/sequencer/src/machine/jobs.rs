@@ -45,6 +45,10 @@ impl Sequencer {
             is_last: matches!(self.stage, Stage::Stopping),
         });
         self.check_at = now + Nanos(self.options.lease.0 / LOOKS);
+        if matches!(kind, Kind::Check) {
+            // A save that waits for this look follows before the next one.
+            self.save_at = self.save_at.min(self.check_at);
+        }
         Some(Job { kind })
     }
 
@@ -125,8 +129,9 @@ impl Sequencer {
         }
     }
 
-    /// Notes that a slot was not written. The next attempt writes the same slot. A server that is
-    /// stopping does not try again, because its limits only leave a gap.
+    /// Notes that a save does not count. The next attempt writes the same slot, after a look for
+    /// higher epochs: as long as that succeeds, the lease goes on. A server that is stopping does
+    /// not try again, because its limits only leave a gap.
     fn on_unchanged(&mut self, under: Under, error: std::io::Error) {
         if under.is_last {
             return self.end(Ending::Failed(error));
@@ -136,7 +141,8 @@ impl Sequencer {
             .iter_mut()
             .for_each(NamedSequence::on_unchanged);
         self.is_short = true;
-        self.save_at = self.check_at;
+        self.check_at = Nanos::ZERO;
+        self.save_at = Nanos::MAX;
     }
 
     fn on_newest(&mut self, newest: u32, begin: Nanos) {

@@ -97,6 +97,9 @@ fn a_save_that_changed_nothing_is_tried_again_after_a_while() {
     let job = sequencer.next_job(Nanos(10)).expect("a block is due");
     sequencer.on_outcome(unchanged());
     assert_eq!(sequencer.take(&take(1), Nanos(10)), Taken::Later);
+    let look = sequencer.next_job(Nanos(10)).expect("a look comes first");
+    assert_eq!(look.kind, Kind::Check);
+    sequencer.on_outcome(outcome(Done::Checked(7)));
     assert_eq!(sequencer.next_job(Nanos(10)), None, "not at once");
     let next = sequencer.next_job_at();
     assert_eq!(next, Nanos(310), "a third of the lease later");
@@ -105,6 +108,28 @@ fn a_save_that_changed_nothing_is_tried_again_after_a_while() {
     sequencer.on_outcome(outcome(Done::Saved(7)));
     assert_eq!(sequencer.take(&take(2), next), Taken::First(50));
     assert!(sequencer.ending().is_none());
+}
+
+#[test]
+fn saves_that_change_nothing_do_not_end_the_lease() {
+    let mut sequencer = started();
+    assert_eq!(sequencer.take(&take(51), Nanos(10)), Taken::First(50));
+    let (mut now, mut saves) = (Nanos(10), 0);
+    for _ in 0..20 {
+        now = now.max(sequencer.next_job_at());
+        let job = sequencer.next_job(now).expect("it is due");
+        // An attempt takes longer than the time between two looks.
+        now += Nanos(400);
+        match job.kind {
+            Kind::Check => sequencer.on_outcome(outcome(Done::Checked(7))),
+            _ => {
+                saves += 1;
+                sequencer.on_outcome(unchanged());
+            }
+        }
+        assert_eq!(sequencer.figures(now).phase, Phase::Serving);
+    }
+    assert_eq!(saves, 10);
 }
 
 #[test]

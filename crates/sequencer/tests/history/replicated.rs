@@ -29,8 +29,8 @@ pub(crate) struct Counts {
     pub(crate) crashes: u64,
     pub(crate) refused: u64,
     pub(crate) deposed: u64,
-    /// Servers that ended because the result of a write to the store was unknown.
-    pub(crate) failed: u64,
+    /// Writes to the store whose outcome was unknown, after which the server went on.
+    pub(crate) unknown: u64,
     pub(crate) epochs: u64,
     pub(crate) replica_crashes: u64,
     pub(crate) cuts: u64,
@@ -43,7 +43,7 @@ impl Counts {
             crashes: self.crashes + other.crashes,
             refused: self.refused + other.refused,
             deposed: self.deposed + other.deposed,
-            failed: self.failed + other.failed,
+            unknown: self.unknown + other.unknown,
             epochs: self.epochs + other.epochs,
             replica_crashes: self.replica_crashes + other.replica_crashes,
             cuts: self.cuts + other.cuts,
@@ -239,7 +239,11 @@ impl Stage {
                 if let Some(node) = self.server(server) {
                     let (desk, mut cx) = node.rpc.with();
                     desk.on_outcome(outcome, &mut cx);
+                    let goes_on = desk.ending().is_none();
                     self.world.poke(PortId(server));
+                    let scribe = self.scribe(server);
+                    let unknown = scribe.map_or(0, |it| std::mem::take(&mut it.unknown));
+                    self.counts.unknown += unknown * u64::from(goes_on);
                 }
             }
             None => {}
@@ -394,13 +398,7 @@ impl Stage {
         }
         self.counts.crashes += 1;
         let ending = self.server(server).and_then(|it| it.rpc.app().ending());
-        let (deposed, failed) = match ending {
-            Some(Ending::Deposed(_)) => (1, 0),
-            Some(Ending::Failed(_)) => (0, 1),
-            _ => (0, 0),
-        };
-        self.counts.deposed += deposed;
-        self.counts.failed += failed;
+        self.counts.deposed += u64::from(matches!(ending, Some(Ending::Deposed(_))));
         self.end(server);
         self.end(SCRIBES + server);
     }

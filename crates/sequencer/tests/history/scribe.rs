@@ -61,6 +61,8 @@ pub(crate) struct Scribe {
     to_node: Sender<Turn>,
     answers: Sender<Reply>,
     tokens: u64,
+    /// Calls of the job whose outcome is unknown.
+    pub(crate) unknown: u64,
 }
 
 impl Far {
@@ -160,6 +162,7 @@ impl Scribe {
             to_node,
             answers,
             tokens: 0,
+            unknown: 0,
         }
     }
 
@@ -182,6 +185,7 @@ impl Scribe {
         }
         while let Some(end) = self.rpc.app_mut().next_end() {
             assert_eq!(end.token.0, self.tokens, "one call at a time");
+            self.unknown += u64::from(end.result == Err(Error::Unknown));
             self.answers.send(end.result).unwrap();
             self.wait_for_turn();
         }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use raft_engine::env::{FileSystem, Permission, WriteExt};
 
 use super::*;
+use crate::disk::chores::Chore;
 
 const LIMITS: Limits = Limits {
     file_bytes: 2048,
@@ -47,6 +48,9 @@ impl FileSystem for Small {
     type Writer = SmallWriter;
 
     fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<Self::Handle> {
+        if self.tells && self.left.load(Ordering::Relaxed) == 0 {
+            return Err(full());
+        }
         Files.create(path)
     }
 
@@ -143,6 +147,34 @@ fn a_checkpoint_that_does_not_fit_leaves_room_for_writes() {
     let remains = store_on(&folder, &files).1.unwrap();
     assert_eq!((remains.base, indices(&remains)), ((20, 7), vec![21]));
     assert_eq!(remains.items, Some((20, vec![2; 333])));
+}
+
+#[test]
+fn a_disk_without_room_for_a_file_has_none_for_items() {
+    let folder = Scratch::new("store-no-file");
+    let files = Small::with(20_000, true);
+    let (mut log, _) = store_on(&folder, &files);
+    log.save(&[write(1, vec![entry(2, 7)])]).unwrap();
+    files.left.store(0, Ordering::Relaxed);
+    log.begin(items(2, 1, 100));
+    log.do_chores();
+    assert!(!log.has_part() && !log.asks());
+    assert_eq!(log.checkpoints(), 1);
+}
+
+#[test]
+fn at_most_one_purge_is_queued() {
+    let folder = Scratch::new("store-purges");
+    let (mut log, _) = store_on(&folder, &Small::with(20_000, true));
+    for _ in 0..2 {
+        log.purge();
+        log.purge();
+        let chores = log.take_chores();
+        assert!(matches!(chores[..], [Chore::Purge]), "{chores:?}");
+        for chore in chores {
+            log.helper().run(chore);
+        }
+    }
 }
 
 #[test]

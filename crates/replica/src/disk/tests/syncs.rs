@@ -2,7 +2,7 @@
 //! do parts of items; no write waits while files are deleted. After a failure, the writing thread
 //! ends, and the replica panics when it next polls the disk.
 
-use std::io;
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use dunlin_core::Nanos;
 use dunlin_testkit::wait::until;
-use raft_engine::env::{FileSystem, Handle, Permission};
+use raft_engine::env::{FileSystem, Handle, Permission, WriteExt};
 
 use super::*;
 use crate::disk::folder::Folder;
@@ -19,7 +19,8 @@ use crate::disk::thread::Threaded;
 use crate::work::{Disk, Work};
 
 /// Whether syncs fail, and how many have failed; whether they wait, and whether one does; whether
-/// they take a millisecond; the number of files that may be deleted, and whether a deletion waits.
+/// they take a millisecond; the number of files that may be deleted, whether a deletion waits, and
+/// whether deletions fail; whether writes find no room, and how many have found none.
 #[derive(Default)]
 struct Syncs {
     wait: AtomicBool,
@@ -29,6 +30,9 @@ struct Syncs {
     are_slow: AtomicBool,
     deletions: AtomicUsize,
     deletion_waits: AtomicBool,
+    deletions_fail: AtomicBool,
+    is_full: AtomicBool,
+    refused: AtomicUsize,
 }
 
 /// More deletions than a test has.
@@ -80,7 +84,7 @@ impl Handle for FailingHandle {
 impl FileSystem for Failing {
     type Handle = FailingHandle;
     type Reader = <Files as FileSystem>::Reader;
-    type Writer = <Files as FileSystem>::Writer;
+    type Writer = FailingWriter;
 
     fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<FailingHandle> {
         Files.create(path).map(|inner| self.handle(inner))
@@ -98,6 +102,9 @@ impl FileSystem for Failing {
             until(|| syncs.deletions.load(Ordering::Relaxed) > 0);
         }
         syncs.deletions.fetch_sub(1, Ordering::Relaxed);
+        if syncs.deletions_fail.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the disk deletes nothing"));
+        }
         Files.delete(path)
     }
 
@@ -109,8 +116,46 @@ impl FileSystem for Failing {
         Files.new_reader(Arc::clone(&handle.inner))
     }
 
-    fn new_writer(&self, handle: Arc<FailingHandle>) -> io::Result<Self::Writer> {
-        Files.new_writer(Arc::clone(&handle.inner))
+    fn new_writer(&self, handle: Arc<FailingHandle>) -> io::Result<FailingWriter> {
+        Ok(FailingWriter {
+            inner: Files.new_writer(Arc::clone(&handle.inner))?,
+            syncs: Arc::clone(&self.0),
+        })
+    }
+}
+
+struct FailingWriter {
+    inner: <Files as FileSystem>::Writer,
+    syncs: Arc<Syncs>,
+}
+
+impl Write for FailingWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.syncs.is_full.load(Ordering::Relaxed) {
+            self.syncs.refused.fetch_add(1, Ordering::Relaxed);
+            return Err(io::Error::new(ErrorKind::StorageFull, "there is no room"));
+        }
+        self.inner.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+impl Seek for FailingWriter {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.inner.seek(to)
+    }
+}
+
+impl WriteExt for FailingWriter {
+    fn truncate(&mut self, offset: usize) -> io::Result<()> {
+        self.inner.truncate(offset)
+    }
+
+    fn allocate(&mut self, offset: usize, size: usize) -> io::Result<()> {
+        self.inner.allocate(offset, size)
     }
 }
 
@@ -245,4 +290,64 @@ fn no_write_waits_while_files_are_deleted() {
     waits();
     write_some(&mut disk);
     syncs.deletions.store(ANY, Ordering::Relaxed);
+}
+
+/// A disk whose helper waits in the deletion that ends its question for room.
+fn start_asking(scratch: &Scratch) -> (Threaded, Arc<Syncs>) {
+    let (mut disk, syncs) = start(&scratch.join("replica"), Limits::DEFAULT);
+    submit(&mut disk, 1);
+    until(|| disk.saved(Nanos::ZERO).number == 1);
+    syncs.deletions.store(0, Ordering::Relaxed);
+    checkpoint(&mut disk, 2, 1000);
+    until(|| syncs.deletion_waits.load(Ordering::Relaxed));
+    (disk, syncs)
+}
+
+#[test]
+fn room_that_the_question_takes_does_not_count_as_a_full_disk() {
+    let scratch = Scratch::new("syncs-asks");
+    let (mut disk, syncs) = start_asking(&scratch);
+    syncs.is_full.store(true, Ordering::Relaxed);
+    for number in 2..=3 {
+        let before = syncs.refused.load(Ordering::Relaxed);
+        submit(&mut disk, number);
+        until(|| syncs.refused.load(Ordering::Relaxed) > before);
+    }
+    std::thread::sleep(Duration::from_millis(10));
+    assert!(!disk.saved(Nanos::ZERO).is_full);
+    syncs.is_full.store(false, Ordering::Relaxed);
+    syncs.deletions.store(ANY, Ordering::Relaxed);
+    until(|| {
+        let saved = disk.saved(Nanos::ZERO);
+        assert!(!saved.is_full);
+        (saved.number, saved.checkpoints) == (3, 1)
+    });
+}
+
+#[test]
+fn a_disk_that_stays_full_after_the_answer_is_reported() {
+    let scratch = Scratch::new("syncs-full");
+    let (mut disk, syncs) = start_asking(&scratch);
+    syncs.is_full.store(true, Ordering::Relaxed);
+    submit(&mut disk, 2);
+    until(|| syncs.refused.load(Ordering::Relaxed) > 0);
+    syncs.deletions.store(ANY, Ordering::Relaxed);
+    until(|| disk.saved(Nanos::ZERO).is_full);
+    syncs.is_full.store(false, Ordering::Relaxed);
+    until(|| disk.saved(Nanos::ZERO).number == 2);
+}
+
+#[test]
+fn a_chore_that_fails_at_the_end_is_reported_and_repeats_no_sync() {
+    let scratch = Scratch::new("syncs-end");
+    let (disk, syncs) = start_asking(&scratch);
+    syncs.fail.store(true, Ordering::Relaxed);
+    syncs.deletions_fail.store(true, Ordering::Relaxed);
+    let end = std::thread::spawn(move || drop(disk));
+    std::thread::sleep(Duration::from_millis(10));
+    syncs.deletions.store(ANY, Ordering::Relaxed);
+    let panic = end.join().unwrap_err();
+    let text = panic.downcast_ref::<String>().map_or("?", String::as_str);
+    assert!(text.contains("the disk deletes nothing"), "{text}");
+    assert_eq!(syncs.failed.load(Ordering::Relaxed), 0);
 }
