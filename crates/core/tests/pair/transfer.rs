@@ -3,3 +3,4 @@
 pub(crate) mod large;
 mod pairs;
 mod references;
+mod witnesses;
