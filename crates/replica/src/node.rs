@@ -179,6 +179,8 @@ impl<A> Node<A> {
 
     /// Notes that messages to another node may have been lost.
     pub fn on_unreachable(&mut self, id: u64) {
+        // Raft repeats the entries that the node has not confirmed.
+        self.take_late();
         self.raft.report_unreachable(id);
     }
 

@@ -295,8 +295,7 @@ impl Agenda {
         self.at_latest(at);
     }
 
-    /// Forgets the acknowledgement of a request that is answered, if it is the next one. Then the
-    /// loop need not look for it when it would be due.
+    /// Forgets the acknowledgement of a request that is answered, if it is the next one.
     pub(crate) fn on_answered(&mut self, request: RequestId) {
         self.acks.pop_front_if(|(_, id)| *id == request);
     }

@@ -10,7 +10,7 @@ use std::any::Any;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::thread::{Builder, JoinHandle};
@@ -27,6 +27,9 @@ use crate::work::{Disk, DiskFigures, LogWrite, Saved, Work};
 
 /// Time between two attempts to write on a full disk.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The number of such times that a write waits for the answer to the question for room.
+const PAUSES: u32 = 10;
 
 /// A message to the thread that writes.
 enum Order {
@@ -257,8 +260,11 @@ struct Writer<'a, F: FileSystem> {
     shared: &'a Shared,
     writes: Vec<LogWrite>,
     saved: Saved,
-    /// Nothing is tried before the next order.
+    /// Nothing is tried before the answer to the question whether there is room for items, which
+    /// may itself take the room of a write; or before a pause is over.
     waits: bool,
+    /// The number of such pauses that have passed without an answer.
+    pauses: u32,
     /// The replica no longer takes reports.
     is_last: bool,
 }
@@ -282,6 +288,7 @@ impl<'a, F: FileSystem> Writer<'a, F> {
                 is_full: false,
             },
             waits: false,
+            pauses: 0,
             is_last: false,
         }
     }
@@ -290,16 +297,22 @@ impl<'a, F: FileSystem> Writer<'a, F> {
     fn run(mut self) -> ManuallyDrop<Store<F>> {
         while self.collect() {
             let begin = Instant::now();
+            let mut is_full = false;
             match self.store.save(&self.writes) {
                 Ok(()) => self.on_saved(begin.elapsed().into()),
+                Err(Full) if self.may_wait() => self.waits = true,
                 Err(Full) if self.is_last => break,
-                // The answer comes as an order, for which `collect` waits.
-                Err(Full) if self.store.asks() => self.waits = true,
-                Err(Full) => self.on_full(),
+                Err(Full) => is_full = true,
+            }
+            if is_full {
+                self.on_full();
             }
             for chore in self.store.take_chores() {
                 // If the other thread has ended, the replica panics when it next polls the disk.
                 let _ = self.chores.send(chore);
+            }
+            if is_full {
+                std::thread::sleep(PAUSE);
             }
         }
         self.store
@@ -308,8 +321,13 @@ impl<'a, F: FileSystem> Writer<'a, F> {
     /// Takes the orders that are queued, or waits for some. False: nothing is left to save.
     fn collect(&mut self) -> bool {
         let is_idle = self.writes.is_empty() && !self.store.has_part();
-        let waits = std::mem::take(&mut self.waits) || is_idle;
-        if waits && !self.is_last {
+        if std::mem::take(&mut self.waits) {
+            match self.orders.recv_timeout(PAUSE) {
+                Ok(order) => self.take(order),
+                Err(RecvTimeoutError::Timeout) => self.pauses += 1,
+                Err(RecvTimeoutError::Disconnected) => return false,
+            }
+        } else if is_idle && !self.is_last {
             match self.orders.recv() {
                 Ok(order) => self.take(order),
                 Err(_) => return false,
@@ -326,12 +344,22 @@ impl<'a, F: FileSystem> Writer<'a, F> {
         match order {
             Order::Work(Work::Write(write)) => self.writes.push(write),
             Order::Work(Work::Checkpoint(items)) => self.store.begin(items),
-            Order::Answer(answer) => self.store.on_answer(answer),
+            Order::Answer(answer) => {
+                self.pauses = 0;
+                self.store.on_answer(answer);
+            }
             Order::End => self.is_last = true,
         }
     }
 
+    /// Whether a write that found no room may wait for the answer to the question. The question may
+    /// itself wait, after a purge, and the other thread may have ended.
+    fn may_wait(&self) -> bool {
+        self.store.asks() && self.pauses < PAUSES
+    }
+
     fn on_saved(&mut self, time: Nanos) {
+        self.pauses = 0;
         let mut number = self.saved.number;
         if let Some(last) = self.writes.last() {
             number = last.number;
@@ -348,14 +376,13 @@ impl<'a, F: FileSystem> Writer<'a, F> {
         }
     }
 
-    /// Waits before the next attempt. Deleting unneeded files may make room.
+    /// Reports that the disk is full. Deleting unneeded files may make room.
     fn on_full(&mut self) {
         self.store.purge();
         self.report(Saved {
             is_full: true,
             ..self.saved
         });
-        std::thread::sleep(PAUSE);
     }
 
     fn report(&mut self, saved: Saved) {

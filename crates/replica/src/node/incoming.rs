@@ -2,9 +2,9 @@
 //!
 //! The answers of a majority commit an entry, and then the leader answers its client. Those of the
 //! other followers come later and commit nothing. Such a late answer waits for the next tick, or
-//! for some later answers of the same follower. Then Raft gets only the last one, which confirms
-//! all entries that the earlier ones did. An answer does not wait if Raft must send the follower
-//! more because of it. Called by `node` and by the node's owner.
+//! for some later answers of the same follower. Then Raft gets one that confirms all entries that
+//! they did. An answer does not wait if Raft must send the follower more because of it. Called by
+//! `node` and by the node's owner.
 
 use raft::ProgressState;
 use raft::eraftpb::{Message, MessageType};
@@ -14,7 +14,7 @@ use super::{Node, guard};
 impl<A> Node<A> {
     /// Takes a message of another node. Drops it if it comes from a stranger, contradicts this
     /// node's log, or cannot be used by Raft now.
-    pub fn on_message(&mut self, message: Message) {
+    pub fn on_message(&mut self, mut message: Message) {
         #[cfg(feature = "mutants")]
         if self.options.shows(crate::options::Mutant::TwoVotes)
             && message.msg_type == MessageType::MsgRequestVote
@@ -34,9 +34,11 @@ impl<A> Node<A> {
         if self.overtakes(&message) {
             return;
         }
-        if message.msg_type == MessageType::MsgHeartbeatResponse {
+        match message.msg_type {
+            MessageType::MsgAppendResponse if !message.reject => self.late.join(&mut message),
             // Raft sends the follower an append if it seems to lack an entry.
-            self.take_late();
+            MessageType::MsgAppendResponse | MessageType::MsgHeartbeatResponse => self.take_late(),
+            _ => {}
         }
         let raft = &self.raft.raft;
         let is_member = raft.prs().get(message.from).is_some();

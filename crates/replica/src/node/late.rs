@@ -1,15 +1,15 @@
-//! Late answers of followers: those that commit nothing, and so may wait. Only the last one of each
-//! follower is kept, because it confirms all entries that the earlier ones did. Called by
-//! `incoming`.
+//! Late answers of followers: those that commit nothing, and so may wait. The answers of a follower
+//! are kept as one, which confirms all entries that they do. Called by `incoming`.
 
 use raft::eraftpb::{Message, MessageType};
 
-/// The last late answer of a follower.
+/// The late answers of a follower.
 #[derive(Clone, Copy, Debug)]
 struct Late {
     from: u64,
-    /// Late answers of this follower that Raft has not got.
+    /// The number of its answers that Raft has not got.
     count: usize,
+    /// The last entry that one of them confirms.
     index: u64,
     commit: u64,
 }
@@ -23,32 +23,44 @@ pub(super) struct LateAnswers {
 
 impl LateAnswers {
     /// Takes a late answer. False: `most` answers of its follower wait with this one, so that Raft
-    /// should get it now.
+    /// should get them now ([`Self::join`]).
     pub(super) fn add(&mut self, message: &Message, most: usize) -> bool {
         if self.term != message.term {
             self.term = message.term;
             self.answers.clear();
         }
-        let place = self.answers.iter().position(|it| it.from == message.from);
-        let count = place.map_or(0, |place| self.answers[place].count) + 1;
-        let late = Late {
-            from: message.from,
-            count,
-            index: message.index,
-            commit: message.commit,
+        let Some(place) = self.place(message.from) else {
+            self.answers.push(Late {
+                from: message.from,
+                count: 1,
+                index: message.index,
+                commit: message.commit,
+            });
+            return most > 1;
         };
-        match place {
-            Some(place) if count >= most => {
-                self.answers.swap_remove(place);
-            }
-            Some(place) => self.answers[place] = late,
-            None if count < most => self.answers.push(late),
-            None => {}
-        }
-        count < most
+        let late = &mut self.answers[place];
+        late.count += 1;
+        // Answers may come in another order than they were sent.
+        late.index = late.index.max(message.index);
+        late.commit = late.commit.max(message.commit);
+        late.count < most
     }
 
-    /// Takes the last answer of one of the followers, without its receiver.
+    /// Adds the late answers of a follower to another answer of it, which Raft gets next.
+    pub(super) fn join(&mut self, message: &mut Message) {
+        let place = self.place(message.from);
+        if let Some(place) = place.filter(|_| self.term == message.term) {
+            let late = self.answers.swap_remove(place);
+            message.index = late.index.max(message.index);
+            message.commit = late.commit.max(message.commit);
+        }
+    }
+
+    fn place(&self, from: u64) -> Option<usize> {
+        self.answers.iter().position(|it| it.from == from)
+    }
+
+    /// Takes the answers of one of the followers as one, without its receiver.
     pub(super) fn pop(&mut self) -> Option<Message> {
         let late = self.answers.pop()?;
         Some(Message {
@@ -61,3 +73,6 @@ impl LateAnswers {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -35,6 +35,7 @@ impl<A> Node<A> {
     /// complete as any other's. Writes are refused as busy until that node leads, or for an
     /// election timeout.
     pub fn hand_over(&mut self, to: u64) {
+        self.take_late();
         let own = self.raft.raft.id;
         let others = self.raft.raft.prs().iter().filter(|it| *it.0 != own);
         // A learner cannot lead.

@@ -190,6 +190,13 @@ fn check(path: &Path) -> anyhow::Result<(u64, u64)> {
             reader.sum().items()
         );
     }
+    if reader.left_out() > 0 {
+        eprintln!(
+            "dunlin: {}: the dump has left out {} items",
+            path.display(),
+            reader.left_out()
+        );
+    }
     Ok((reader.sum().items(), bad))
 }
 

@@ -31,6 +31,8 @@ impl Node<u32> {
                 let all = pieces(&message, usize::MAX >> 1);
                 assert!(all.iter().all(|it| self.on_piece(it)));
             }
+            // The owner of a node asks, too, whether a run of the node is necessary.
+            _ if self.puts_off(&message) => {}
             _ => self.on_message(message),
         }
     }
