@@ -92,8 +92,8 @@ impl Connect for Dpdk {
     fn arm(rx: &mut DpdkRx, tx: &mut DpdkTx) -> Arm {
         tx.settle();
         // The device does not wake the endpoint when it has sent packets, so the endpoint stays
-        // awake until its msgbufs are back; nor for packets that it has handed over but not shown.
-        if tx.has_lent() || rx.has_rest() || !rx.seat().inbox.sleep() {
+        // awake until its msgbufs are back.
+        if tx.has_lent() || !rx.seat().inbox.sleep() {
             return Arm::Ready;
         }
         rx.sleep();

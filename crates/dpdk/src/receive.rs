@@ -1,15 +1,9 @@
 //! The receiving half: packets that another thread has received for this endpoint, and then those
 //! of the device.
 //!
-//! An endpoint answers the packets of an iteration together. If it saw all datagrams that wait at
-//! once, its peer would wait for the answers to all of them, and then the endpoint for the peer. So
-//! it sees one half of a few full datagrams first, and the other half in its next iteration, while
-//! the peer works on the answers to the first (docs/decisions/dpdk.md).
-//!
-//! Invariant: the packets that are shown are ours until the device is next asked for packets.
-//! Called by the event loop, and by `connect`.
+//! Invariant: the packets of a burst are ours until the next one. Called by the event loop, and by
+//! `connect`.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use dunlin_core::transport::{Frame, Rx};
@@ -19,14 +13,6 @@ use dunlin_transport::counters::Counters;
 use crate::device::Received;
 use crate::port::{Looked, Port, Seat};
 use crate::rules::Own;
-
-/// The most packets that are shown in halves. If there are more, the peer has others to work on,
-/// and an iteration costs more than its wait.
-const FEW: usize = 8;
-
-/// Fewest bytes of a packet, on average, for which packets are shown in halves. Shorter ones hold a
-/// single small message, for which an iteration of its own would cost too much.
-const LONG: u64 = 256;
 
 /// The receiving half of a `dpdk` endpoint.
 #[derive(Debug)]
@@ -40,35 +26,12 @@ pub struct DpdkRx {
     is_asleep: bool,
 }
 
-/// The packets that the device and the inbox had together.
+/// The packets of a burst.
 #[derive(Debug, Default)]
 struct Shown {
     batch: Received,
-    /// Those of this burst. Later ones belong to the next burst.
-    part: Range<usize>,
     packets: u64,
     bytes: u64,
-}
-
-impl Shown {
-    /// Counts the packets, and shows all of them, or the first half. Returns the number of packets
-    /// that are shown.
-    #[inline]
-    fn show_first(&mut self) -> usize {
-        let (count, bytes) = (self.batch.len(), self.batch.total());
-        self.packets += count as u64;
-        self.bytes += bytes;
-        let halves = count <= FEW && bytes >= LONG * count as u64;
-        self.part = 0..if halves { count.div_ceil(2) } else { count };
-        self.part.end
-    }
-
-    /// Shows the packets that no burst has shown. Returns their number.
-    #[inline]
-    fn show_rest(&mut self) -> usize {
-        self.part = self.part.end..self.batch.len();
-        self.part.len()
-    }
 }
 
 impl DpdkRx {
@@ -95,11 +58,6 @@ impl DpdkRx {
         self.port()
             .show_counters(&mut |name, count| details.push((name, count)));
         details
-    }
-
-    /// Whether packets of the last burst of the device are still to be shown.
-    pub(crate) fn has_rest(&self) -> bool {
-        self.shown.part.end < self.shown.batch.len()
     }
 
     /// Notes that the endpoint will sleep.
@@ -151,9 +109,6 @@ impl Rx for DpdkRx {
     fn burst(&mut self) -> usize {
         let Seat { port, inbox, own } = &*self.seat;
         let shown = &mut self.shown;
-        if shown.part.end < shown.batch.len() {
-            return shown.show_rest();
-        }
         port.pool().free(&mut shown.batch);
         inbox.take(|arrived| {
             shown.batch.push_payload(arrived.packet, arrived.payload);
@@ -172,32 +127,31 @@ impl Rx for DpdkRx {
                 self.corrupt += port.receive(home, seen, batch).corrupt;
             }
         }
-        shown.show_first()
+        let count = shown.batch.len();
+        shown.packets += count as u64;
+        shown.bytes += shown.batch.total();
+        count
     }
 
     #[inline]
     fn frame(&self, index: usize) -> Frame<'_> {
-        let Shown { batch, part, .. } = &self.shown;
-        let place = part.start + index;
+        let batch = &self.shown.batch;
         Frame {
-            bytes: batch.bytes(place),
-            congestion: batch.is_marked(place),
+            bytes: batch.bytes(index),
+            congestion: batch.is_marked(index),
             elsewhere: None,
         }
     }
 
     #[inline]
     fn lined_up(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
-        let Shown { batch, part, .. } = &self.shown;
-        batch.alike(part.start + first..part.end)
+        self.shown.batch.alike_from(first)
     }
 
     #[inline]
     fn whole(&self, index: usize) -> Option<&[u8]> {
-        let Shown { batch, part, .. } = &self.shown;
-        let place = part.start + index;
-        if batch.is_alike(place) {
-            return Some(batch.bytes(place));
+        if self.shown.batch.is_alike(index) {
+            return Some(self.shown.batch.bytes(index));
         }
         self.other_whole(index)
     }

@@ -190,15 +190,11 @@ impl Received {
         index < self.alike.count
     }
 
-    /// The bytes shown of those packets at these places that are alike.
+    /// The bytes shown of the packets that are alike, from packet `first` on.
     #[inline]
-    pub(crate) fn alike(
-        &self,
-        places: Range<usize>,
-    ) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+    pub(crate) fn alike_from(&self, first: usize) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         let Alike { count, start, len } = self.alike;
-        let places = places.start..places.end.min(count);
-        let handles = self.handles.get(places).unwrap_or_default();
+        let handles = self.handles.get(first..count).unwrap_or_default();
         handles.iter().map(move |handle| {
             // SAFETY: the packet is ours, and `show_alike` found these bytes in it.
             unsafe { std::slice::from_raw_parts(handle.cast::<u8>().wrapping_add(start), len) }

@@ -1,5 +1,5 @@
 //! Queues of their own for endpoints, at a device that these tests play: no virtual device of DPDK
-//! has rules on this kernel. Also the packets of a burst that an endpoint sees together.
+//! has rules on this kernel.
 
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
@@ -37,14 +37,14 @@ struct Played {
 }
 
 /// The devices by their numbers, one for each test.
-static DEVICES: [Mutex<Played>; 5] = [const {
+static DEVICES: [Mutex<Played>; 4] = [const {
     Mutex::new(Played {
         queues: [const { VecDeque::new() }; 3],
         rules: Vec::new(),
         refuses: false,
         held: 0,
     })
-}; 5];
+}; 4];
 
 fn played(number: u16) -> MutexGuard<'static, Played> {
     let device = &DEVICES[usize::from(number)];
@@ -361,54 +361,4 @@ fn a_device_that_refuses_a_rule_serves_all_from_the_shared_queue() {
     let [first, ..] = &endpoints;
     assert_eq!(count(first, "rx_rules"), 0);
     assert_eq!(count(first, "rx_rules_refused"), 3);
-}
-
-#[test]
-fn a_few_long_packets_are_shown_in_halves() {
-    let port = port(4, true);
-    let mut rx = endpoint(port, PORTS[0]);
-    let mut shown = |count: u8, len: usize| {
-        let payload = |number: u8| vec![number; len];
-        for number in 0..count {
-            arrive(4, 0, PORTS[0], &payload(number));
-        }
-        let mut bursts = Vec::new();
-        let mut next = 0;
-        loop {
-            let burst = burst(&mut rx);
-            if burst.is_empty() {
-                return bursts;
-            }
-            for (packet, index) in burst.iter().zip(0..) {
-                assert_eq!(*packet, payload(next));
-                let whole = rx.whole(index).expect("it is not marked");
-                assert_eq!(whole, packet);
-                next += 1;
-            }
-            let lined_up: Vec<&[u8]> = rx.lined_up(0).collect();
-            assert!(
-                burst
-                    .iter()
-                    .zip(&lined_up)
-                    .all(|(packet, row)| packet == row)
-            );
-            assert!(lined_up.len() <= burst.len(), "the row ends with the burst");
-            bursts.push(burst.len());
-        }
-    };
-    assert_eq!(shown(1, 1400), [1]);
-    assert_eq!(shown(5, 1400), [3, 2]);
-    assert_eq!(shown(8, 256), [4, 4]);
-    // An iteration of its own costs too much for half of many packets, or of small ones.
-    assert_eq!(shown(9, 256), [9]);
-    assert_eq!(shown(5, 255), [5]);
-    // The packets of both halves are counted once, and go back to the pool after the second one.
-    assert_eq!(rx.counters().rx_packets, 1 + 5 + 8 + 9 + 5);
-    assert_eq!(played(4).held, 32);
-    arrive(4, 0, PORTS[0], &[7; 1400]);
-    arrive(4, 0, PORTS[0], &[8; 1400]);
-    assert_eq!(burst(&mut rx), [[7; 1400]]);
-    assert!(rx.has_rest());
-    assert_eq!(burst(&mut rx), [[8; 1400]]);
-    assert!(!rx.has_rest());
 }
