@@ -50,10 +50,8 @@ pub(crate) struct Client {
     is_trimmed: bool,
     /// Bytes of incomplete commands, beyond those that are free, that the hall has counted.
     incomplete: usize,
-    /// Since when the hall lets it send more although there is no room.
-    first_since: Option<Seconds>,
-    /// Whether its next turn ends the connection.
-    is_late: bool,
+    /// Whether the hall lets it send more although there is no room.
+    goes_first: bool,
     /// When it last sent or took bytes.
     active: Seconds,
     /// Whether it waits until others have completed their commands.
@@ -87,8 +85,7 @@ impl Client {
             leaves: None,
             is_trimmed: true,
             incomplete: 0,
-            first_since: None,
-            is_late: false,
+            goes_first: false,
             active: guest.last_command(),
             is_held_back: false,
             is_queued: false,
@@ -111,25 +108,22 @@ impl Client {
         self.has_hung_up |= event.is_read_closed() || event.is_error();
     }
 
-    /// Frees the memory of a client that has been idle for more than a second. True: the client
-    /// needs a turn, which ends the connection. Then the time is over in which it could read the
-    /// last answer; or no client has room for a long command, and this one has stopped in the middle
-    /// of one, or was the first to continue and has not completed its command in time.
+    /// Frees the memory of a client that has been idle for more than a second. False: the owner
+    /// closes the connection. The time is over in which the client could read the last answer, or
+    /// the client has stopped in the middle of a long command and no other client has room for one.
     pub(crate) fn on_second(&mut self, hall: &Hall, now: Seconds) -> bool {
         let idle = now.0.saturating_sub(self.guest.last_command().0);
         if idle > 1 && !self.is_trimmed {
             self.connection.trim();
             self.is_trimmed = true;
         }
-        let since = |time: Seconds| now.0.saturating_sub(time.0);
         let is_waiting = self.is_held_back || self.is_queued;
-        let is_silent = !is_waiting && since(self.active) >= hall.patience();
-        let is_slow = self
-            .first_since
-            .is_some_and(|time| since(time) >= hall.patience());
-        let is_in_the_way = self.incomplete > 0 && !hall.has_room() && (is_silent || is_slow);
-        self.is_late = is_in_the_way || self.leaves.is_some_and(|time| since(time) >= FAREWELL);
-        self.is_late
+        let silent = now.0.saturating_sub(self.active.0);
+        if self.incomplete > 0 && !is_waiting && silent >= hall.patience() && !hall.has_room() {
+            return false;
+        }
+        let leaving = self.leaves.map(|since| now.0.saturating_sub(since.0));
+        leaving.is_none_or(|seconds| seconds < FAREWELL)
     }
 
     /// Reads, runs commands and writes.
@@ -139,32 +133,22 @@ impl Client {
         (hall, buffer): (&Hall, &mut [u8]),
         now: Seconds,
     ) -> After {
-        if self.is_late {
-            self.connection.abandon(server);
-            return After::Close;
-        }
         if self.leaves.is_some() {
             return self.throw_away(buffer);
         }
-        let room = self.room(hall, now);
+        let room = self.room(hall);
         let is_held_back = room.is_none();
         let room = room.unwrap_or(0).min(buffer.len());
-        let before = self.connection.pending();
-        let Ok(read) = self.read(hall, &mut buffer[..room], now) else {
+        if self.read(hall, &mut buffer[..room], now).is_err() {
             self.connection.abandon(server);
             return After::Close;
-        };
+        }
         let wants = self.connection.run(server, now);
         if self.write(hall, now).is_err() {
             self.connection.abandon(server);
             return After::Close;
         }
-        let pending = self.connection.pending();
-        self.count_incomplete(hall, pending.saturating_sub(FREE));
-        if pending < before + read {
-            // A command has ended. The next one waits like those of other clients.
-            self.let_others_go(hall);
-        }
+        self.count_incomplete(hall, self.connection.pending().saturating_sub(FREE));
         let is_sent = self.connection.output().is_empty();
         let is_settled = self.connection.is_settled();
         if self.connection.is_over() {
@@ -186,7 +170,6 @@ impl Client {
     /// Notes that the client leaves.
     pub(crate) fn on_close(&mut self, hall: &Hall) {
         self.count_incomplete(hall, 0);
-        self.let_others_go(hall);
     }
 
     fn count_incomplete(&mut self, hall: &Hall, bytes: usize) {
@@ -194,17 +177,13 @@ impl Client {
             hall.on_incomplete(self.incomplete, bytes);
             self.incomplete = bytes;
         }
-    }
-
-    /// Lets another client go first, if this one did.
-    fn let_others_go(&mut self, hall: &Hall) {
-        if self.first_since.take().is_some() {
+        if bytes == 0 && std::mem::take(&mut self.goes_first) {
             hall.on_first_done();
         }
     }
 
     /// Bytes that the next read may take. `None`: the client is held back.
-    fn room(&mut self, hall: &Hall, now: Seconds) -> Option<usize> {
+    fn room(&mut self, hall: &Hall) -> Option<usize> {
         let is_full = self.connection.output().len() >= OUTPUT_MARK;
         let room = self.connection.room();
         if !self.may_read || self.is_at_end || is_full || room == 0 {
@@ -215,10 +194,8 @@ impl Client {
         }
         match FREE.saturating_sub(self.connection.pending()) {
             0 => {
-                if self.first_since.is_none() && hall.goes_first(&self.guest) {
-                    self.first_since = Some(now);
-                }
-                self.first_since.map(|_| room)
+                self.goes_first = hall.goes_first(&self.guest);
+                self.goes_first.then_some(room)
             }
             free => Some(room.min(free)),
         }
@@ -249,10 +226,10 @@ impl Client {
         }
     }
 
-    /// Reads once, if there is room in the buffer. Returns the number of bytes.
-    fn read(&mut self, hall: &Hall, buffer: &mut [u8], now: Seconds) -> std::io::Result<usize> {
+    /// Reads once, if there is room in the buffer.
+    fn read(&mut self, hall: &Hall, buffer: &mut [u8], now: Seconds) -> std::io::Result<()> {
         if buffer.is_empty() {
-            return Ok(0);
+            return Ok(());
         }
         match self.stream.read(buffer) {
             Ok(0) => self.is_at_end = true,
@@ -263,11 +240,10 @@ impl Client {
                 self.guest.on_command(now);
                 self.active = now;
                 hall.on_read(len);
-                return Ok(len);
             }
             Err(error) => self.may_read = check(error)?,
         }
-        Ok(0)
+        Ok(())
     }
 
     /// Writes until everything is written, the socket is full, or this turn has written enough,

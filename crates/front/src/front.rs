@@ -202,17 +202,15 @@ impl Front {
         for partition in client.destinations() {
             self.lanes.queue(partition, number);
         }
-        // Clients that were held back come before this one.
-        self.let_go_on();
-        if let Some(Some(client)) = self.clients.get_mut(number) {
-            let was_held_back = client.is_held_back;
-            client.is_held_back = after == After::HeldBack;
-            match after {
-                After::Turn => wait_in(&mut self.queue, client, number),
-                After::HeldBack if !was_held_back => self.held_back.push(number),
-                After::HeldBack | After::Rest => {}
-                After::Close => self.close(number),
+        match after {
+            After::Turn => wait_in(&mut self.queue, client, number),
+            After::Rest => {}
+            After::HeldBack if client.is_held_back => {}
+            After::HeldBack => {
+                client.is_held_back = true;
+                self.held_back.push(number);
             }
+            After::Close => self.close(number),
         }
         self.let_go_on();
     }
@@ -358,10 +356,9 @@ impl Front {
         }
         let end = self.clients.len().min(self.round.next + VISITED);
         for number in self.round.next..end {
-            if let Some(client) = &mut self.clients[number]
-                && client.on_second(&self.hall, now)
-            {
-                wait_in(&mut self.queue, client, number);
+            let visited = self.clients[number].as_mut();
+            if visited.is_some_and(|client| !client.on_second(&self.hall, now)) {
+                self.close(number);
             }
         }
         self.round.next = end;
