@@ -65,13 +65,20 @@ fn store(folder: &Scratch) -> (Store<Files>, Option<Remains>) {
         purge_bytes: 8192,
         part_bytes: 100,
     };
-    Store::open(
-        &folder.join("log"),
-        std::sync::Arc::new(Files),
-        limits,
-        (1, 1),
-    )
-    .unwrap()
+    let open = || {
+        let files = std::sync::Arc::new(Files);
+        Store::open(&folder.join("log"), files, limits, (1, 1))
+    };
+    // Another test may have just started a child process, which shares the lock of a log that was
+    // dropped since, until the child runs its own program.
+    for _ in 0..50 {
+        match open() {
+            Err(Loss::Incomplete(error)) if error.contains("lock file") => {}
+            opened => return opened.unwrap(),
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    open().unwrap()
 }
 
 /// Saves the items that the log has begun to save.
