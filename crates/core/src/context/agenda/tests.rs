@@ -135,14 +135,18 @@ fn the_loop_is_alert_until_each_postponed_request_has_come_back() {
     assert!(!agenda.is_alert() && !agenda.has_postponed());
 }
 
-#[test]
-fn acknowledgements_come_in_their_order_and_time() {
-    let mut agenda = Agenda::new();
-    let id = |index| RequestId {
+/// A request at this place.
+fn id(index: u32) -> RequestId {
+    RequestId {
         req: dunlin_wire::ReqNum(0),
         index: crate::handle::RequestIdx(index),
         generation: 0,
-    };
+    }
+}
+
+#[test]
+fn acknowledgements_come_in_their_order_and_time() {
+    let mut agenda = Agenda::new();
     agenda.acknowledge_at(Nanos(10), id(1));
     agenda.acknowledge_at(Nanos(20), id(2));
     assert_eq!(agenda.due(), Nanos(10));
@@ -154,11 +158,6 @@ fn acknowledgements_come_in_their_order_and_time() {
 #[test]
 fn an_answered_request_needs_no_acknowledgement() {
     let mut agenda = Agenda::new();
-    let id = |index| RequestId {
-        req: dunlin_wire::ReqNum(0),
-        index: crate::handle::RequestIdx(index),
-        generation: 0,
-    };
     agenda.acknowledge_at(Nanos(10), id(1));
     agenda.acknowledge_at(Nanos(20), id(2));
     agenda.on_answered(id(3));
