@@ -15,7 +15,7 @@ mod staging;
 
 use dunlin_msgbuf::{BufRef, MsgBuf};
 use dunlin_wire::{
-    ACK_VECTOR_LEN, AckVector, Bitmap, CHALLENGE_LEN, HEADER_LEN, Header, Residence,
+    ACK_VECTOR_LEN, AckVector, Bitmap, CHALLENGE_LEN, Flags, HEADER_LEN, Header, Residence,
 };
 
 use crate::handle::CallIdx;
@@ -150,6 +150,10 @@ impl Outbox {
 
     /// Appends a packet whose data is all of `message`. A short message is copied: the transport
     /// never reads it, and the position is zero. If it is sent again, the highest position counts.
+    ///
+    /// A packet that leaves again is queued. So a call that ends, or a response that is replaced,
+    /// in the iteration in which its packet leaves again waits for the transport, whether the
+    /// endpoint has a lane or not.
     #[inline(always)]
     pub(crate) fn push_message(
         &mut self,
@@ -157,7 +161,11 @@ impl Outbox {
         header: &Header,
         message: &MsgBuf,
     ) -> TxSeq {
-        self.push_words(peer, words(&header.encode()), message)
+        let words = words(&header.encode());
+        match header.flags.has(Flags::RETRANSMISSION) {
+            true => self.queue(peer, words, message),
+            false => self.push_words(peer, words, message),
+        }
     }
 
     /// Appends a packet whose header is these words and whose data is all of `message`.
