@@ -1,35 +1,35 @@
-//! The tree, and the operations on it. Threads share it: a get takes no lock, except that of a long
+//! The operations on the items. Threads share them: a get takes no lock, except that of a long
 //! value, and a write waits for another one only where a node is split, or if both write the same
 //! key or keys that share a lock.
 //!
-//! The tree is `scc::TreeIndex`. `masstree` 0.9.5, the crate with the algorithm of eRPC §7.2,
+//! The items are in trees of `scc::TreeIndex` (`trees.rs`). `masstree` 0.9.5, the crate with the algorithm of eRPC §7.2,
 //! failed the tests of this crate: its scans miss items before a bound that differs from them in an
 //! earlier word than the last, and show some items twice while another thread writes.
 //!
 //! Invariants: the gets and writes of one key are linearizable. A scan shows each key once, in key
 //! order. It shows every key that exists during the whole scan. It may or may not show a key that
-//! is inserted or deleted meanwhile, and shows no other keys. A scan or sum lets the tree free
+//! is inserted or deleted meanwhile, and shows no other keys. A scan or sum lets the trees free
 //! memory after each [`CHUNK`] items, so the memory of deleted items is freed even during a long
 //! scan.
 //!
-//! The tree has the short values, and handles of the long ones (`values.rs`). A long value is freed
-//! after its item was removed from the tree. So a reader that finds a handle without a value reads
-//! the tree again. Puts of one key wait for each other, so that each knows the value that it
+//! The trees have the short values, and handles of the long ones (`values.rs`). A long value is
+//! freed after its item was removed from its tree. So a reader that finds a handle without a value
+//! reads the tree again. Puts of one key wait for each other, so that each knows the value that it
 //! replaces. A delete finds its value while it removes the item.
 //!
 //! Called by `service.rs` and by programs that have the index in their own process.
 
-use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dunlin_keys::Key;
-use scc::{Guard, TreeIndex};
+use scc::Guard;
 
-use crate::range::{Direction, Range, Start};
+use crate::range::{Direction, Range};
+use crate::trees::Trees;
 use crate::value::{Value, number};
 use crate::values::{Handle, Values};
 
-/// The number of items that a scan reads before it lets the tree free the memory of deleted items.
+/// The number of items that a scan reads before it lets the trees free the memory of deleted items.
 const CHUNK: usize = 1024;
 
 /// Number of locks for puts. Each lock covers a part of the keys.
@@ -53,7 +53,7 @@ pub struct Index {
 }
 
 struct Shared {
-    tree: TreeIndex<Key, Value>,
+    trees: Trees,
     values: Values,
     writers: [Mutex<()>; LOCKS],
     #[cfg(feature = "mutants")]
@@ -66,7 +66,7 @@ struct Shared {
 impl Default for Shared {
     fn default() -> Self {
         Self {
-            tree: TreeIndex::new(),
+            trees: Trees::default(),
             values: Values::default(),
             writers: [const { Mutex::new(()) }; LOCKS],
             #[cfg(feature = "mutants")]
@@ -126,26 +126,28 @@ impl Index {
     /// must not write this index: a long value stays locked until it returns.
     #[inline]
     pub fn get<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Option<R> {
+        self.get_under(&Guard::new(), key, read)
+    }
+
+    /// Like [`Self::get`]. Gets that follow each other share a guard, which costs as much as two
+    /// lines of memory. Until it is dropped, no memory of deleted items is freed.
+    #[inline]
+    pub(crate) fn get_under<R>(
+        &self,
+        guard: &Guard,
+        key: &[u8],
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Option<R> {
         #[cfg(feature = "mutants")]
         if self.shared.mutant == Some(Mutant::OldRead) {
             return self.get_old(key).map(|value| read(&value));
         }
         let mut read = Some(read);
         loop {
-            let guard = Guard::new();
-            let value = self.find(key, &guard)?;
+            let value = self.shared.trees.find(key, guard)?;
             if let Some(result) = self.show(value, &mut read) {
                 return Some(result);
             }
-        }
-    }
-
-    /// The value of a key in the tree. Short keys are compared word by word.
-    #[inline]
-    fn find<'g>(&'g self, key: &[u8], guard: &'g Guard) -> Option<&'g Value> {
-        match Key::short(key) {
-            Some(key) => self.shared.tree.peek(&key, guard),
-            None => self.shared.tree.peek(key, guard),
         }
     }
 
@@ -166,18 +168,18 @@ impl Index {
     fn get_old(&self, key: &[u8]) -> Option<Vec<u8>> {
         let guard = Guard::new();
         let mut read = Some(<[u8]>::to_vec);
-        let value = self.show(self.find(key, &guard)?, &mut read)?;
+        let value = self.show(self.shared.trees.find(key, &guard)?, &mut read)?;
         let mut old = self.shared.old.lock().ok()?;
         Some(old.entry(key.to_vec()).or_insert(value).clone())
     }
 
     /// Writes an item.
     pub fn put(&self, key: &[u8], value: &[u8]) {
-        let Shared { tree, values, .. } = &*self.shared;
+        let Shared { trees, values, .. } = &*self.shared;
         let value = Value::short(value).unwrap_or_else(|| Value::Long(values.keep(value)));
         let _writing = self.lock(key);
         let old = self.handle_of(key);
-        tree.upsert_sync(Key::from(key), value);
+        trees.upsert(key, value);
         if let Some(old) = old {
             values.take_away(old);
         }
@@ -186,10 +188,8 @@ impl Index {
     /// Deletes an item. False: there was none.
     pub fn delete(&self, key: &[u8]) -> bool {
         let mut old = None;
-        let is_deleted = self.shared.tree.remove_if_sync(key, |value| {
-            old = value.handle();
-            true
-        });
+        let last_look = |value: &Value| old = value.handle();
+        let is_deleted = self.shared.trees.remove(key, last_look);
         if let Some(old) = old.filter(|_| is_deleted) {
             self.shared.values.take_away(old);
         }
@@ -201,7 +201,7 @@ impl Index {
     /// The handle of a key's long value, if it has one.
     fn handle_of(&self, key: &[u8]) -> Option<Handle> {
         let guard = Guard::new();
-        self.find(key, &guard)?.handle()
+        self.shared.trees.find(key, &guard)?.handle()
     }
 
     /// Waits for other puts of a key.
@@ -251,23 +251,22 @@ impl Index {
                 Some(at) => self.rest(range, at, direction),
             };
             let guard = Guard::new();
-            let mut items = self.shared.tree.range::<[u8], _>(bounds(rest), &guard);
+            let mut items = self.shared.trees.range(rest, direction, &guard);
             for seen in 0.. {
-                let next = match direction {
-                    Direction::Forward => items.next(),
-                    Direction::Backward => items.next_back(),
+                let Some((key, value)) = items.next() else {
+                    return;
                 };
-                let Some((key, value)) = next else { return };
-                if self.is_shown(last.as_ref(), key, direction) {
+                let key = key.to_key();
+                if self.is_shown(last.as_ref(), &key, direction) {
                     continue;
                 }
-                let mut read = Some(|value: &[u8]| show(key, value));
+                let mut read = Some(|value: &[u8]| show(&key, value));
                 let shown = self.show(value, &mut read);
                 // If its value is gone, the item was deleted or replaced.
-                if shown.or_else(|| self.get(key, read?)) == Some(false) {
+                if shown.or_else(|| self.get(&key, read?)) == Some(false) {
                     return;
                 }
-                last = Some(key.clone());
+                last = Some(key);
                 if seen >= CHUNK {
                     break;
                 }
@@ -275,8 +274,8 @@ impl Index {
         }
     }
 
-    /// Whether the scan has already passed this key. The tree promises no order between the items
-    /// of nodes that are split while it reads.
+    /// Whether the scan has already passed this key. The trees promise no order between the
+    /// items of nodes that are split while it reads.
     fn is_shown(&self, last: Option<&Key>, key: &Key, direction: Direction) -> bool {
         #[cfg(feature = "mutants")]
         if self.shared.mutant == Some(Mutant::Again) {
@@ -292,21 +291,12 @@ impl Index {
         #[cfg(feature = "mutants")]
         if self.shared.mutant == Some(Mutant::Again) && direction == Direction::Forward {
             return Range {
-                start: Start::At(last),
+                start: crate::range::Start::At(last),
                 ..range
             };
         }
         range.after(last, direction)
     }
-}
-
-fn bounds<'a>(range: Range<'a>) -> (Bound<&'a [u8]>, Bound<&'a [u8]>) {
-    let start = match range.start {
-        Start::First => Bound::Unbounded,
-        Start::At(key) => Bound::Included(key),
-        Start::After(key) => Bound::Excluded(key),
-    };
-    (start, range.end.map_or(Bound::Unbounded, Bound::Excluded))
 }
 
 #[cfg(test)]

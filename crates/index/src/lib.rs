@@ -6,8 +6,9 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `index.rs` | the tree, and the operations on it |
-//! | `value.rs` | values, as the tree keeps them |
+//! | `index.rs` | the operations on the items |
+//! | `trees.rs` | the trees that have the items |
+//! | `value.rs` | values, as the trees keep them |
 //! | `values.rs` | long values |
 //! | `range.rs` | parts of the keys, and places at which scans continue |
 //! | `wire.rs` | the bytes of requests and answers |
@@ -31,6 +32,7 @@ mod index;
 mod range;
 mod service;
 pub mod snapshot;
+mod trees;
 mod value;
 mod values;
 mod wire;

@@ -7,6 +7,7 @@ use dunlin_core::{
     Request as RpcRequest, transport::Transport,
 };
 use dunlin_wire::{ErrorCode, ReqType};
+use scc::Guard;
 
 use crate::index::Index;
 use crate::wire::{Answer, KEYED, Page, Request, SCAN, SCAN_ROOM, Scan, ScanAnswer, What};
@@ -101,24 +102,24 @@ pub fn serve_in_dispatch<App: Host>(endpoint: &mut impl Dispatch<App>) {
 }
 
 fn on_keyed<App: Host>(app: &mut App, mut batch: Batch<'_>, cx: &mut Cx<'_>) {
-    let index = app.index();
+    let (index, guard) = (app.index(), Guard::new());
     for item in batch.iter_mut() {
         match Request::decode(item.data()) {
-            Ok(request) => run(index, &request, item, cx),
+            Ok(request) => run(index, &guard, &request, item, cx),
             Err(_) => item.refuse(cx, ErrorCode::UNDECODABLE),
         }
     }
 }
 
 #[inline]
-fn run(index: &Index, request: &Request<'_>, item: BatchItem<'_>, cx: &mut Cx<'_>) {
+fn run(index: &Index, guard: &Guard, request: &Request<'_>, item: BatchItem<'_>, cx: &mut Cx<'_>) {
     if let Err(status) = request.check() {
         return reply(&Answer::Refused(status), item, cx);
     }
     let answer = match request {
         Request::Get { key } => {
             let mut item = Some(item);
-            let found = index.get(key, |value| {
+            let found = index.get_under(guard, key, |value| {
                 if let Some(item) = item.take() {
                     reply(&Answer::Found(value), item, cx);
                 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::range::Start;
 
 /// Keys that share prefixes, some of which need an allocation of their own.
 fn key() -> impl Strategy<Value = Vec<u8>> {
