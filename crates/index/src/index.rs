@@ -2,9 +2,10 @@
 //! value, and a write waits for another one only where a node is split, or if both write the same
 //! key or keys that share a lock.
 //!
-//! The items are in trees of `scc::TreeIndex` (`trees.rs`). `masstree` 0.9.5, the crate with the algorithm of eRPC §7.2,
-//! failed the tests of this crate: its scans miss items before a bound that differs from them in an
-//! earlier word than the last, and show some items twice while another thread writes.
+//! The items are in trees of `scc::TreeIndex` (`trees.rs`). `masstree` 0.9.5, the crate with the
+//! algorithm of eRPC §7.2, failed the tests of this crate: its scans miss items before a bound that
+//! differs from them in an earlier word than the last, and show some items twice while another
+//! thread writes.
 //!
 //! Invariants: the gets and writes of one key are linearizable. A scan shows each key once, in key
 //! order. It shows every key that exists during the whole scan. It may or may not show a key that
