@@ -44,7 +44,7 @@ fn times_fall_between_round_numbers() {
     assert!(text.contains("min 3.00, mean 234, p50 4.0"), "{text}");
 }
 
-/// The steps of the histogram itself have edges on both sides.
+/// Some of these times share a step of the inner histogram with times of another bucket.
 #[test]
 fn a_time_near_an_edge_is_counted_once() {
     let spans = [499_970, 499_999, 500_000, 500_100, 999_900, 1_000_010];
