@@ -9,8 +9,7 @@ use std::ops::Range;
 pub(crate) enum Piece {
     New(String),
     Old(Range<usize>),
-    /// Like `Old`, for text that moves here. The edit of the whole range, which removes the text
-    /// from its old place, is ignored here.
+    /// Like `Old`, but an edit of the whole range is ignored: the old text has moved here.
     Moved(Range<usize>),
 }
 
@@ -65,7 +64,7 @@ impl Edits {
         out
     }
 
-    /// Copies a range with the edits inside it, except those for which `is_left_out` holds.
+    /// Copies a range with the edits inside it, except for edits that are left out.
     fn copy(
         &self,
         text: &str,
