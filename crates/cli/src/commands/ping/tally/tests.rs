@@ -23,7 +23,7 @@ fn summary(outcomes: &[Outcome]) -> (serde_json::Value, String) {
 }
 
 #[test]
-fn times_fall_between_round_numbers() {
+fn times_are_counted_in_buckets_between_1_2_and_5() {
     let answered = |micros| Outcome::Answered(Duration::from_micros(micros));
     let (object, text) = summary(&[answered(3), answered(4), answered(30), answered(900)]);
     let buckets = object["histogram"].as_array().unwrap();
