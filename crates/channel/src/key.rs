@@ -14,8 +14,8 @@ pub(crate) struct Fnv(u64);
 
 /// The hash of a key, version 1. Equal numbers, texts, slices of bytes, and tuples of these have
 /// the same hash in every process and release; a text and its bytes have different ones. The hash
-/// of a type that derives `Hash` depends on the order of its fields and variants, and that of a
-/// slice of numbers longer than a byte on the processor's byte order.
+/// of a type that derives `Hash` depends on the order of its fields and variants, and the hash of a
+/// slice of numbers longer than a byte depends on the processor's byte order.
 ///
 /// ```
 /// use dunlin_channel::key_of;

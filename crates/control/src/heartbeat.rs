@@ -5,11 +5,11 @@
 //! peer has failed. So both ends notice loss in one direction.
 //!
 //! Silence is counted in *witnessed* time: a process that is stopped may not have sent heartbeats,
-//! so the time while it is stopped shows nothing about the peer. Between two calls of
-//! [`Detector::poll`], the detector witnesses at most half of the permitted silence. A longer time
-//! counts as one interval, and the first such time in a silence gives the peer a full round to
-//! prove itself. The peer gets this grace only once until it has acknowledged again, so a process
-//! that is always late still detects dead peers.
+//! so the time while it is stopped shows nothing about the peer. If more than half of `silence`
+//! passes between two calls of [`Detector::poll`], this process was probably stopped: the time
+//! counts as one interval, and the peer gets at least two more intervals to acknowledge. It gets
+//! them only once between two acknowledgements, so a process that is always late still detects dead
+//! peers.
 //!
 //! Called by `link.rs`.
 

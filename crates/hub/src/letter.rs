@@ -172,9 +172,10 @@ impl Letter {
         Ok(())
     }
 
-    /// The request is made to serve another request: it ends with the other one at the latest, even
-    /// if its first poll comes late, and belongs to its trace. A request type without a bit for
-    /// metadata has no trace.
+    /// A handler makes this request to serve another request, whose context is `context`. This
+    /// request ends at the other request's deadline at the latest, even if its first poll comes
+    /// late, and belongs to the other request's trace. A request type without a bit for metadata
+    /// has no trace.
     pub(crate) fn on_under(&mut self, context: &Context<'_>) {
         if let Some(end) = context.deadline {
             self.limit = end.min(self.limit);

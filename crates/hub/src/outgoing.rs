@@ -220,11 +220,11 @@ impl Outgoing {
         self.stage.new_slot().is_some_and(read)
     }
 
-    /// Another call with the same request, for policies that repeat or hedge. `None`: this one has
-    /// been polled. The deadline of both counts from now on, unless it does already, so all copies
-    /// end at the same time; [`Self::deadline`] gives a copy a time of its own. A policy that would
-    /// repeat a call without [time left](Self::left) gets the repeat's error, which says only that
-    /// the repeat has not run.
+    /// Another call with the same request, for policies that repeat or hedge. `None`: this call has
+    /// already been polled. If the deadline does not count yet, it counts from now on, so all
+    /// copies end at the same time; [`Self::deadline`] gives a copy a time of its own. If a policy
+    /// repeats a call that has no [time left](Self::left), the repeat fails, and its error states
+    /// only that the repeat has not run.
     pub fn duplicate(&self) -> Option<Self> {
         self.fix_deadline();
         self.at(&self.channel)

@@ -116,7 +116,8 @@ impl Running {
         let thread = move || {
             let number = u16::try_from(index).unwrap_or(u16::MAX);
             let builder = endpoint(nexus.endpoint_builder().index(number));
-            // The endpoint's builder has its own handle of the nexus, so this one can go.
+            // The endpoint's builder has its own handle of the nexus, so the thread needs no other
+            // handle.
             drop((endpoint, nexus));
             let made = receives(builder, longest)
                 .and_then(|builder| make(index, builder).map_err(ServeError::Endpoint));

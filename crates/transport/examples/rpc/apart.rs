@@ -1,6 +1,6 @@
 //! A transport whose work a profile can split by side: all its work for the client happens in
 //! `<Client as Turn>::transport`, and all its work for the server in `<Server as Turn>::transport`.
-//! Programs that count the transport alone wrap it in [`Apart`].
+//! Programs that count only the transport wrap it in [`Apart`].
 
 use std::hint::black_box;
 use std::marker::PhantomData;

@@ -390,8 +390,8 @@ impl ShmRx {
         // Packets by reference have their turn now, if some wait and the last burst showed none of
         // them.
         let their_turn = !self.waiting.is_empty() && self.waiting.forget_shown();
-        // This happens even in the turn of such packets, because peers can arrange that the turn
-        // comes in every burst with such a number.
+        // Housekeeping happens even in a burst that shows packets by reference, because peers can
+        // arrange that all bursts with such a number do.
         if self.alone.bursts.is_multiple_of(HOUSEKEEPING) {
             self.keep_house();
         }

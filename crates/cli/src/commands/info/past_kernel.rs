@@ -111,7 +111,7 @@ fn privileges() -> Fact {
     )
 }
 
-/// The needed capabilities that are not among these.
+/// The needed capabilities that `capabilities` lacks.
 fn missing(capabilities: u64) -> Vec<&'static str> {
     let lacks = |(_, bit): &&(&str, u32)| capabilities >> bit & 1 == 0;
     NEEDED.iter().filter(lacks).map(|(name, _)| *name).collect()
