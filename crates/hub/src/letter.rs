@@ -138,8 +138,8 @@ impl Letter {
         gap
     }
 
-    /// The call begins now, unless it has begun before. Returns its deadline, which copies of the
-    /// call keep.
+    /// Makes the deadline of the call count from now on, unless it already counts. Returns the
+    /// deadline, which copies of the call keep.
     pub(crate) fn fix_deadline(&mut self, now: impl FnOnce() -> Nanos) -> Option<Nanos> {
         if let Some(span) = self.span.take() {
             let end = self.limit.min(now() + span.into());

@@ -117,8 +117,9 @@ impl Outgoing {
         self
     }
 
-    /// Ends the call if it has no answer this long after its first poll, repeats included. If a
-    /// policy copies the call before ([`Self::duplicate`]), both end this long after that.
+    /// Ends the call, with all its repeats, if it has no answer this long after its first poll. If
+    /// a policy copies the call before its first poll ([`Self::duplicate`]), call and copy end this
+    /// long after the copying.
     pub fn deadline(self, span: Duration) -> Self {
         self.write(|letter| letter.span = Some(span));
         self
@@ -237,7 +238,7 @@ impl Outgoing {
         self.stage.new_slot().and_then(read)
     }
 
-    /// Begins the call, whose deadline counts from now on. Returns that.
+    /// Makes the deadline of the call count from now on, unless it already counts, and returns it.
     #[inline]
     pub(crate) fn fix_deadline(&self) -> Option<Nanos> {
         let fix = |letter: &mut Letter| letter.fix_deadline(|| TscClock::new().now());

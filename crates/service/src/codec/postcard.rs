@@ -7,8 +7,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{Codec, DecodeError, EncodeError};
 use crate::bounded::Watch;
 
-/// The postcard format. A message that a peer has sent is not a message if it nests options, lists,
-/// maps and enumerations more than 128 levels deep, or has more than 4096 elements without bytes.
+/// The postcard format. The receiver refuses a message that nests options, lists, maps and
+/// enumerations more than 128 levels deep, or has more than 4096 elements without bytes.
 #[derive(Debug)]
 pub enum Postcard {}
 
