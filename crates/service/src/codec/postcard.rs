@@ -21,7 +21,7 @@ impl<T: Serialize + DeserializeOwned> Codec<T> for Postcard {
 
     fn encode(value: &T, out: &mut [u8]) {
         let written = postcard::to_slice(value, out);
-        written.expect("what has a size can be written into as many bytes");
+        written.expect("a value whose size is known fits into that many bytes");
     }
 
     fn decode(bytes: &[u8]) -> Result<T, DecodeError> {
