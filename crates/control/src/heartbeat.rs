@@ -128,7 +128,8 @@ impl Detector {
     /// Takes the acknowledgement of heartbeat `counter`: the peer has read it and all before it.
     ///
     /// # Errors
-    /// [`WrongAck`] if that heartbeat was not sent, or it or a later one was acknowledged before.
+    /// [`WrongAck`] if that heartbeat was never sent, or if it, or a later heartbeat, has already
+    /// been acknowledged.
     pub fn on_ack(&mut self, counter: u64) -> Result<(), WrongAck> {
         let mut asked = self.asked_w.iter();
         let place = asked.position(|(asked, _)| *asked == counter);
