@@ -21,8 +21,9 @@ const PARTS: u64 = 1 << 10;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pace {
     time: u64,
-    /// The time for each of the calls that were outstanding when the answered one began. Of a
-    /// server that answers one call after the other, only this does not depend on its load.
+    /// The time of an answer, divided by the number of calls that were outstanding when its call
+    /// began. If a server answers one call after the other, this does not depend on its load,
+    /// unlike the time.
     each: u64,
     answers: u64,
 }
