@@ -261,8 +261,8 @@ fn p99(greedy: usize, sessions: u32) -> u64 {
     times[times.len() * 99 / 100]
 }
 
-/// The bound that channels promise is three times as long. Without limit, there are sessions for
-/// all channels; with eight sessions, channels take turns.
+/// Channels promise only that the calls of the others take at most three times as long. Without
+/// limit, there are sessions for all channels; with eight sessions, channels take turns.
 #[test]
 fn a_greedy_channel_among_1000_delays_the_calls_of_the_others_by_a_tenth_at_most() {
     for sessions in [1, 8, u32::MAX] {
