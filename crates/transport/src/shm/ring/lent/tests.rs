@@ -25,8 +25,7 @@ enum Step {
     GiveBack,
 }
 
-/// One more than the most packets of a step, and than the most steps. Miri takes 30 ms for a
-/// packet.
+/// A step has fewer packets than this, and a run fewer steps. Miri takes 30 ms for a packet.
 const MOST: usize = if cfg!(miri) { 8 } else { 40 };
 const STEPS: usize = if cfg!(miri) { 40 } else { 400 };
 
