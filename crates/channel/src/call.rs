@@ -106,7 +106,8 @@ pub(crate) struct Attempt {
     pub(crate) link: LinkId,
     /// The time at which the machine began it.
     pub(crate) since: Nanos,
-    /// The attempts that were then outstanding at the server, this one included.
+    /// The number of attempts that were outstanding at the server at that time, including this
+    /// attempt.
     pub(crate) outstanding: u32,
     /// The driver has taken the attempt.
     pub(crate) is_out: bool,

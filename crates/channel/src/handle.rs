@@ -1,7 +1,7 @@
 //! Handles: an index, and the generation of the entry there. A handle that outlives its entry finds
 //! nothing, because the next entry at that index has another generation.
 
-/// A handle's two numbers. Made by `slab.rs` alone.
+/// A handle's two numbers. Only `slab.rs` makes handles.
 pub(crate) trait Handle: Copy {
     fn from_parts(index: u32, generation: u32) -> Self;
     fn parts(self) -> (u32, u32);

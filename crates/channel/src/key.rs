@@ -1,8 +1,9 @@
 //! The hash of a call's key, by which [`Pick::Hash`](crate::Pick::Hash) picks a server. Two
 //! programs that have the same servers and keys must pick the same server, so the function is
 //! fixed: FNV-1a of 64 bits, which `seed_of` uses for the names of servers, over the bytes that the
-//! key's type gives to its hasher. Numbers give theirs in little-endian order, `usize` and `isize`
-//! as 64 bits; but `std` passes a slice of numbers as it lies in memory, in the processor's order.
+//! key's type gives to its hasher. Numbers give their bytes in little-endian order, `usize` and
+//! `isize` as 64 bits; but `std` passes a slice of numbers as it lies in memory, in the processor's
+//! order.
 //!
 //! `std` fixes neither the algorithm of `DefaultHasher` nor the bytes of each type. The tests have
 //! the hashes of common types, so they fail if a compiler changes one.
@@ -14,8 +15,8 @@ pub(crate) struct Fnv(u64);
 
 /// The hash of a key, version 1. Equal numbers, texts, slices of bytes, and tuples of these have
 /// the same hash in every process and release; a text and its bytes have different ones. The hash
-/// of a type that derives `Hash` depends on the order of its fields and variants, and that of a
-/// slice of numbers longer than a byte on the processor's byte order.
+/// of a type that derives `Hash` depends on the order of its fields and variants, and the hash of a
+/// slice of numbers longer than a byte depends on the processor's byte order.
 ///
 /// ```
 /// use dunlin_channel::key_of;

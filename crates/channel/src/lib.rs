@@ -3,7 +3,7 @@
 //!
 //! [`Machine`] is that state machine. Its driver sends requests over sessions, reports events with
 //! their times, and carries out the [`Action`]s that the machine returns. The machine never sees a
-//! message. With the same calls and the same seed, it does the same.
+//! message. With the same calls and the same seed, it takes the same actions.
 //!
 //! [`Trunks`] is a second one, for the sessions that several channels share: a link of a machine is
 //! a member of a trunk, and the trunk decides which member's request goes next, and when a session

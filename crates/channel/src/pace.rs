@@ -21,8 +21,9 @@ const PARTS: u64 = 1 << 10;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pace {
     time: u64,
-    /// The time for each of the calls that were outstanding when the answered one began. Of a
-    /// server that answers one call after the other, only this does not depend on its load.
+    /// The time of an answer, divided by the number of calls that were outstanding when its call
+    /// began. If a server answers one call after the other, this does not depend on its load,
+    /// unlike the time.
     each: u64,
     answers: u64,
 }
@@ -43,8 +44,8 @@ impl Pace {
         }
     }
 
-    /// Counts an answer that took `span`. `outstanding`: the number of calls at the server when
-    /// this one had begun, itself included.
+    /// Counts an answer that took `span`. `outstanding`: the number of calls at the server just
+    /// after the answered call had begun, including that call.
     pub(crate) fn on_answer(&mut self, span: Nanos, outstanding: u32) {
         self.answers = (self.answers + 1).min(ENOUGH);
         let time = span.times(PARTS).0;
@@ -54,8 +55,10 @@ impl Pace {
         }
     }
 
-    /// How many times as long as another server this one takes: 1 if not twice as long, or if one
-    /// of the paces is not known yet. A longer time alone may show only that more calls waited.
+    /// How many times as long as `other` this server takes for a call, rounded down; 1 if it is
+    /// quicker, or if one of the paces is not known yet. Both the time of a call and this time
+    /// divided by the outstanding calls must be longer: a longer time may only show that more calls
+    /// waited.
     fn times(self, other: Self) -> u64 {
         if self.answers.min(other.answers) < ENOUGH {
             return 1;
@@ -81,9 +84,10 @@ impl Load {
         }
     }
 
-    /// Whether a call goes here, and not to `other`: if fewer calls are outstanding here, each of
-    /// which counts as many times as this server takes the other one's time. If the counts are
-    /// equal, each server gets calls as often as it is quick.
+    /// Whether a call goes here, and not to `other`. The server with fewer outstanding calls gets
+    /// it; each call of a server that takes n times as long as the other one counts as n calls. If
+    /// the counts are equal, the choice is random, and a server that takes n times as long is
+    /// chosen an nth as often.
     pub(crate) fn is_less(self, other: Self, rng: &mut Rng) -> bool {
         let (own, others) = (self.pace.times(other.pace), other.pace.times(self.pace));
         let weigh = |load: Self, times: u64| u64::from(load.outstanding) * times.min(MOST_WEIGHT);

@@ -85,7 +85,7 @@ struct Line<S> {
     issued: u32,
 }
 
-/// The part of a trunk that a member has.
+/// The number of a member's attempts under way, and whether the member waits for its turn.
 #[derive(Clone, Copy, Default, Debug)]
 struct Standing {
     issued: u32,
@@ -329,8 +329,8 @@ impl<S: Copy + PartialEq> Trunk<S> {
         std::mem::take(&mut self.members).into_keys().collect()
     }
 
-    /// Removes a session that must end now. If the trunk is broken, that is one without an attempt;
-    /// if not, any session, but only if the trunk has no member.
+    /// Removes a session that must end now. If the trunk is broken, sessions without attempts must
+    /// end. Otherwise, all sessions must end if the trunk has no member, and none if it has one.
     pub(crate) fn take_useless(&mut self) -> Option<S> {
         let is_useless = |line: &Line<S>| line.issued == 0 || !self.is_broken;
         let may_end = self.is_broken || self.members.is_empty();

@@ -60,7 +60,7 @@ pub(crate) enum Command {
     /// Runs a replica of a key-value store, or sends requests to its cluster
     #[cfg(feature = "replica")]
     Replica(replica::Args),
-    /// Serves numbers that increase and are given only once, or takes such numbers
+    /// Serves increasing numbers, each only once, or takes numbers from such a server
     #[cfg(feature = "sequencer")]
     Sequencer(sequencer::Args),
     /// Runs a scenario in the simulator

@@ -11,7 +11,8 @@ use dunlin_testkit::folder::Folder;
 
 use server::Server;
 
-/// Keys and values that are shown can be used as they are, whatever their bytes.
+/// A key that the command shows as hexadecimal digits can be given to another command, even if its
+/// bytes are not text.
 fn bytes_that_are_no_text(server: &Server) {
     server.text(&["put", "ff00", "4", "--hex"]);
     server.text(&["put", "ff01", "5", "--hex"]);

@@ -5,11 +5,11 @@
 //! peer has failed. So both ends notice loss in one direction.
 //!
 //! Silence is counted in *witnessed* time: a process that is stopped may not have sent heartbeats,
-//! so the time while it is stopped shows nothing about the peer. Between two calls of
-//! [`Detector::poll`], the detector witnesses at most half of the permitted silence. A longer time
-//! counts as one interval, and the first such time in a silence gives the peer a full round to
-//! prove itself. The peer gets this grace only once until it has acknowledged again, so a process
-//! that is always late still detects dead peers.
+//! so the time while it is stopped shows nothing about the peer. If more than half of `silence`
+//! passes between two calls of [`Detector::poll`], this process was probably stopped: the time
+//! counts as one interval, and the peer gets at least two more intervals to acknowledge. It gets
+//! them only once between two acknowledgements, so a process that is always late still detects dead
+//! peers.
 //!
 //! Called by `link.rs`.
 
@@ -128,7 +128,8 @@ impl Detector {
     /// Takes the acknowledgement of heartbeat `counter`: the peer has read it and all before it.
     ///
     /// # Errors
-    /// [`WrongAck`] if that heartbeat was not sent, or it or a later one was acknowledged before.
+    /// [`WrongAck`] if that heartbeat was never sent, or if it, or a later heartbeat, has already
+    /// been acknowledged.
     pub fn on_ack(&mut self, counter: u64) -> Result<(), WrongAck> {
         let mut asked = self.asked_w.iter();
         let place = asked.position(|(asked, _)| *asked == counter);

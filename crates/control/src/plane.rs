@@ -102,7 +102,8 @@ struct LocalEndpoint {
 /// Why an endpoint cannot be added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddError {
-    /// Another endpoint of this process has the index.
+    /// Another endpoint of this process has the index, or it is 65535, which stands for any
+    /// endpoint.
     Taken(EndpointIndex),
     /// No index is free.
     TooMany,

@@ -1,5 +1,6 @@
 //! The pages of the book with code that uses this crate; `cargo test --doc` compiles that code.
-//! Most of it is in functions. Tests of the package `dunlin-book` call those of pages with recipes.
+//! Most of that code is in functions that nothing here calls. Tests of the package `dunlin-book`
+//! call the functions of pages with recipes.
 
 #[doc = include_str!("../../../docs/async.md")]
 mod futures {}

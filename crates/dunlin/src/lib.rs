@@ -94,7 +94,7 @@ pub use dunlin_index as index;
 #[cfg(feature = "sequencer")]
 pub use dunlin_sequencer as sequencer;
 
-/// Typed services: the attribute's traits, codecs, and errors.
+/// Typed services: the attribute and the types that its code uses, codecs, and errors.
 pub use dunlin_service as service;
 pub use dunlin_service::Error as AsyncError;
 #[cfg(feature = "service")]

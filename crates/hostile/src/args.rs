@@ -15,9 +15,10 @@ Examples:
   cargo xtask hostile --json | jq .faults
 
 A server and its healthy client run from the beginning to the end. Three phases take turns. In the
-first, the attackers work at a steady pace on another server of the same kind; in the second, on
-this one, with as much processor time. The client's latencies in these two phases are compared. In
-the third, a storm, packets fill the server's socket, so no latency is judged.
+first, the attackers work at a steady pace on another server of the same kind. In the second, they
+attack the client's server in the same way, so both phases take as much processor time, and the
+client's latencies in the two phases are compared. In the third, a storm, packets fill the server's
+socket, so no latency is judged.
 
 Exit codes: 0, nothing was found; 1, something was found, or a process of the run failed; 2, wrong
 arguments; 130, Ctrl-C, after a report of the run so far.";

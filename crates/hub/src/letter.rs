@@ -138,8 +138,8 @@ impl Letter {
         gap
     }
 
-    /// The call begins now, unless it has begun before. Returns its deadline, which copies of the
-    /// call keep.
+    /// Makes the deadline of the call count from now on, unless it already counts. Returns the
+    /// deadline, which copies of the call keep.
     pub(crate) fn fix_deadline(&mut self, now: impl FnOnce() -> Nanos) -> Option<Nanos> {
         if let Some(span) = self.span.take() {
             let end = self.limit.min(now() + span.into());
@@ -172,9 +172,10 @@ impl Letter {
         Ok(())
     }
 
-    /// The request is made to serve another request: it ends with the other one at the latest, even
-    /// if its first poll comes late, and belongs to its trace. A request type without a bit for
-    /// metadata has no trace.
+    /// A handler makes this request to serve another request, whose context is `context`. This
+    /// request ends at the other request's deadline at the latest, even if its first poll comes
+    /// late, and belongs to the other request's trace. A request type without a bit for metadata
+    /// has no trace.
     pub(crate) fn on_under(&mut self, context: &Context<'_>) {
         if let Some(end) = context.deadline {
             self.limit = end.min(self.limit);

@@ -117,8 +117,9 @@ impl Outgoing {
         self
     }
 
-    /// Ends the call if it has no answer this long after its first poll, repeats included. If a
-    /// policy copies the call before ([`Self::duplicate`]), both end this long after that.
+    /// Ends the call, with all its repeats, if it has no answer this long after its first poll. If
+    /// a policy copies the call before its first poll ([`Self::duplicate`]), call and copy end this
+    /// long after the copying.
     pub fn deadline(self, span: Duration) -> Self {
         self.write(|letter| letter.span = Some(span));
         self
@@ -220,11 +221,11 @@ impl Outgoing {
         self.stage.new_slot().is_some_and(read)
     }
 
-    /// Another call with the same request, for policies that repeat or hedge. `None`: this one has
-    /// been polled. The deadline of both counts from now on, unless it does already, so all copies
-    /// end at the same time; [`Self::deadline`] gives a copy a time of its own. A policy that would
-    /// repeat a call without [time left](Self::left) gets the repeat's error, which says only that
-    /// the repeat has not run.
+    /// Another call with the same request, for policies that repeat or hedge. `None`: this call has
+    /// already been polled. If the deadline does not count yet, it counts from now on, so all
+    /// copies end at the same time; [`Self::deadline`] gives a copy a time of its own. If a policy
+    /// repeats a call that has no [time left](Self::left), the repeat fails, and its error states
+    /// only that the repeat has not run.
     pub fn duplicate(&self) -> Option<Self> {
         self.fix_deadline();
         self.at(&self.channel)
@@ -237,7 +238,7 @@ impl Outgoing {
         self.stage.new_slot().and_then(read)
     }
 
-    /// Begins the call, whose deadline counts from now on. Returns that.
+    /// Makes the deadline of the call count from now on, unless it already counts, and returns it.
     #[inline]
     pub(crate) fn fix_deadline(&self) -> Option<Nanos> {
         let fix = |letter: &mut Letter| letter.fix_deadline(|| TscClock::new().now());

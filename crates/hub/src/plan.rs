@@ -62,7 +62,7 @@ impl Default for ChannelOptions {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) addresses: Vec<String>,
-    /// The resolvers of the program; after [`Self::check`], also those of names.
+    /// The resolvers of the program; after [`Self::check`], also a resolver for each name.
     pub(crate) resolvers: Vec<Resolver>,
     pub(crate) config: Config,
     /// The only endpoint to which the channel connects for calls that name none.

@@ -1,17 +1,17 @@
 //! When a thread wakes the tasks whose calls it has ended.
 //!
-//! A runtime costs a system call each time that another thread wakes one of its tasks, and if it
-//! shares the processor with the hub's thread, the kernel switches to it at once, for one call. So
-//! the thread waits until a burst of ends is over, and then wakes only the first task, which wakes
-//! the others from inside its runtime (`dunlin_mailbox`). The task of a call that ends alone is
-//! woken immediately.
+//! A runtime costs a system call each time that another thread wakes one of its tasks, and if the
+//! runtime's thread shares the processor with the hub's thread, the kernel switches to it at once,
+//! for a single call. So the thread waits until a burst of ends is over, and then wakes only the
+//! first task, which wakes the others from inside its runtime (`dunlin_mailbox`). If only one call
+//! has ended, its task is woken immediately.
 //!
 //! Pure; called by `thread.rs` after each turn that leaves tasks to be woken.
 
 use dunlin_core::Nanos;
 
-/// The longest time for which a burst is collected, and for which the first task may take to wake
-/// the others: about that of a wake-up on another processor.
+/// The longest time for which a burst is collected, and the longest time that the first task may
+/// take to wake the others: about as long as a wake-up on another processor.
 const LONGEST: Nanos = Nanos::from_micros(20);
 
 /// The time after which the thread yields its processor, because the first task may wait for it.

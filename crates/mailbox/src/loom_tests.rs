@@ -327,7 +327,7 @@ fn a_task_never_misses_a_place_that_becomes_free() {
 
 /// Two tasks wait, and the first goes away while a place becomes free: the second is woken.
 #[test]
-fn a_task_that_goes_away_takes_no_turn() {
+fn a_waiter_that_is_dropped_uses_up_no_wake_up() {
     loom::model(|| {
         let places = Places::new(1);
         let place = places.take();

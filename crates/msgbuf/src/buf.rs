@@ -307,7 +307,7 @@ impl MsgBuf {
 
     #[inline]
     const fn at_mut(&mut self) -> &mut Descriptor {
-        // SAFETY: as above; and there is no other reference to it, because we are borrowed alone.
+        // SAFETY: as above; and there is no other reference to it, because we are borrowed mutably.
         unsafe { self.0.as_mut() }
     }
 

@@ -1,4 +1,4 @@
-//! The configuration of a pool, and its limits. Read by `pool` alone.
+//! The configuration of a pool, and its limits. Only `pool` reads it.
 
 use crate::errors::AllocError;
 use crate::layout::{MAX_BLOCK, MAX_REGION, MIN_DATA_SIZE};

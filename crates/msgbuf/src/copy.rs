@@ -2,7 +2,7 @@
 //! written them. Called by `buf`.
 //!
 //! The user may have written the message a moment ago, so it is read in words (`pair` explains
-//! why). The words are stored in pairs where that takes no loop.
+//! why). Where that needs no loop, two words are stored at a time.
 
 use std::hint::cold_path;
 

@@ -26,7 +26,7 @@ pub enum Backing {
     Hugepages,
     /// Shared memory in ordinary pages.
     Pages,
-    /// Memory of this process alone, without a file descriptor.
+    /// Memory that only this process maps, without a file descriptor.
     Private,
     /// Memory that the user provided.
     User,

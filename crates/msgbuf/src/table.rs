@@ -1,8 +1,8 @@
 //! A table of entries by [`RegionId`], looked up without a lock.
 //!
 //! Invariants: a row with an id points to the live entry of that id. Rows change under their lock.
-//! An id is reused only after 2³² others, so a name never finds a later region instead of its own.
-//! The only table is that of regions, in `region`.
+//! An id is reused only after 2³² other ids, so a name never finds a later region instead of its
+//! own. The only such table is the table of regions, in `region`.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};

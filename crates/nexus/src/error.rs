@@ -75,7 +75,7 @@ fn advice(refused: &io::Error) -> &'static str {
 pub enum EndpointError {
     /// The transport could not be opened.
     Transport(Box<dyn std::error::Error + Send + Sync>),
-    /// The index is taken.
+    /// The index is taken, or no index is free.
     Index(AddError),
     /// An option is out of range.
     Config(ConfigError),

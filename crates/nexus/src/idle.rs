@@ -61,7 +61,7 @@ pub(crate) const MIN_BLOCK: Nanos = Nanos::from_micros(10);
 /// signal within this time. Twenty wake-ups a second cost about 0.1 % of a core.
 const MAX_BLOCK: Nanos = Nanos::from_millis(50);
 
-/// The state of an endpoint without frames.
+/// Facts about an endpoint that gets no frames, by which its sleeper decides whether to block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Look {
     /// The present time.
@@ -78,8 +78,8 @@ pub(crate) struct Sleeper {
     quiet_since: Nanos,
     /// The number of requests that the endpoint had sent at the last look.
     requests: u64,
-    /// Where the count of `quiet` begins: at 0, or just before the next look if the thread has
-    /// slept and has not given way since.
+    /// The value from which `quiet` counts. Usually 0. After a block, until the thread has given
+    /// way, it is so high that the first iteration without frames looks at the clock.
     first: u32,
     epoll: Epoll,
     events: Events,

@@ -4,9 +4,10 @@
 //! The queues have no limit of their own, because the numbers of events and commands are limited.
 //! An endpoint gets at most a handful of events for each session that it has or asks for, and for
 //! each request that it may leave unanswered or unproven (`PlaneConfig::max_pending_per_endpoint`,
-//! `max_unproven`). It sends at most one command for each of these and for the end of each of its
-//! sessions, and three for challenges for a session. All these numbers have limits. In one turn,
-//! the control thread takes only the commands that were in the queue when the turn began.
+//! `max_unproven`). An endpoint sends at most one command for each of these events, one for the end
+//! of each of its sessions, and three for the challenges of a session. All these numbers have
+//! limits. In one turn, the control thread takes only the commands that were in the queue when the
+//! turn began.
 
 use std::collections::VecDeque;
 use std::io;

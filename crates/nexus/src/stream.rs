@@ -81,7 +81,7 @@ impl Stream {
 
     /// The events to wait for now. The stream reads only while at most `most` bytes wait to be
     /// sent. If more wait, it does not read acknowledgements of heartbeats either, so the detector
-    /// declares a peer that never reads failed in time.
+    /// notices in time that a peer never reads, and declares it failed.
     pub(crate) const fn wants(&self, most: usize) -> Interest {
         if self.connecting || self.has_more_waiting_than(most) {
             Interest::Write

@@ -1,7 +1,7 @@
 //! Wakes the dispatcher once for a burst of requests.
 //!
-//! To wake a task of a runtime is a system call. If the endpoint's thread and the runtime share a
-//! processor, the kernel moreover switches to the runtime at once. So the endpoint passes on all
+//! Waking a task of a runtime takes a system call. If the endpoint's thread and the runtime share a
+//! processor, the kernel also switches to the runtime at once. So the endpoint passes on all
 //! requests of a burst before it wakes the dispatcher. The future of the burst's first request does
 //! this: until the burst is over, it asks to be polled after each iteration of the endpoint.
 //!

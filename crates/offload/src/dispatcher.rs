@@ -87,9 +87,10 @@ impl<S: SendService<OffloadedRequest>, E: Spawn> Dispatcher<S, E> {
 }
 
 impl<S, E> Dispatcher<S, E> {
-    /// The client no longer waits. If the request was dropped before this task took it, the lease
-    /// is that of an earlier call, whose handler has left or is about to leave. In both cases, the
-    /// second of handler and dispatcher frees the slot.
+    /// Handles a request whose client no longer waits. If the request was dropped before this task
+    /// took it, the lease belongs to an earlier call, whose handler has left or is about to leave.
+    /// In both cases, the slot is freed by the handler or by the dispatcher, whichever is done with
+    /// it last.
     fn give_up(&self, slot: Slot) {
         let lease = self.leases.get(slot.index());
         if lease.is_none_or(|lease| lease.give_up()) {

@@ -12,7 +12,7 @@ use dunlin_service::SendService;
 
 use crate::request::OffloadedRequest;
 
-/// Runs the handler of a request. A panic ends this request alone: dropping the request answers the
+/// Runs the handler of a request. A panic ends only this request: dropping the request answers the
 /// client.
 pub(crate) async fn run<S: SendService<OffloadedRequest>>(
     service: Arc<S>,

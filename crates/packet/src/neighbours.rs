@@ -31,7 +31,7 @@ const ADVERTISEMENT: u8 = 136;
 const DISCOVERY: usize = 24 + 8;
 /// The hop limit of messages that no router has forwarded.
 const FROM_THE_LINK: u8 = 255;
-/// Flags of an answer: it is for the asker alone; it replaces an older address.
+/// Flags of an answer: it answers only the asker; it replaces an older address.
 const SOLICITED: u8 = 0x40;
 const REPLACES: u8 = 0x20;
 const EVERY_INTERFACE: Mac = [0xFF; 6];
@@ -85,8 +85,8 @@ pub fn read(frame: &[u8], home: &Home) -> Option<Message> {
 }
 
 /// Writes the question for the Ethernet address of `of`, and returns its length. If `at` is given,
-/// the question goes to that Ethernet address alone, so that the neighbour confirms it; otherwise
-/// it goes to all neighbours that may have the address.
+/// the question goes only to that Ethernet address, so that the neighbour confirms it; otherwise it
+/// goes to all neighbours that may have the address.
 ///
 /// # Panics
 /// If `of` and `home` have different families, or `out` is shorter than [`MAX_MESSAGE`].

@@ -66,7 +66,7 @@ impl fmt::Display for ServeError {
             ),
             #[cfg(feature = "tower")]
             Self::LayersOfPolls => f.write_str(
-                "layers wrap services of futures alone: serve this one by `service`, or without \
+                "layers wrap only services of futures: serve this one by `service`, or without \
                  `layer`",
             ),
             Self::LimitsOfPolls => f.write_str(

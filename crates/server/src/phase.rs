@@ -25,7 +25,7 @@ impl Phase {
         self.now() <= LEAVING
     }
 
-    /// Whether the server's health is not serving because it is about to leave, drains or ends.
+    /// Whether the server is about to leave, drains or has ended. Its health is then not serving.
     pub(crate) fn is_leaving(&self) -> bool {
         self.now() != SERVING
     }

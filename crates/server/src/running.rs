@@ -77,11 +77,11 @@ impl Running {
         &self.nexus
     }
 
-    /// Shuts the server down cleanly. Its health is not serving from now on, but it goes on serving
-    /// for the delay of [`drain_delay`](crate::ServerBuilder::drain_delay). Then clients learn that
-    /// it drains; new requests are refused before they reach a handler; and handlers finish the
-    /// requests that they have. Returns when the last session of a client has ended, or after the
-    /// time-out.
+    /// Shuts the server down cleanly. From now on, it answers questions about its health with "not
+    /// serving", but it goes on serving for the delay of
+    /// [`drain_delay`](crate::ServerBuilder::drain_delay). Then clients learn that it drains; new
+    /// requests are refused before they reach a handler; and handlers finish the requests that they
+    /// have. Returns when the last session of a client has ended, or after the time-out.
     pub fn drain(mut self) -> Drained {
         self.phase.leave();
         std::thread::sleep(self.times.delay);
@@ -116,7 +116,8 @@ impl Running {
         let thread = move || {
             let number = u16::try_from(index).unwrap_or(u16::MAX);
             let builder = endpoint(nexus.endpoint_builder().index(number));
-            // The endpoint's builder has its own handle of the nexus, so this one can go.
+            // The endpoint's builder has its own handle of the nexus, so the thread needs no other
+            // handle.
             drop((endpoint, nexus));
             let made = receives(builder, longest)
                 .and_then(|builder| make(index, builder).map_err(ServeError::Endpoint));

@@ -1,5 +1,5 @@
-//! SIGINT and SIGTERM, for `serve` alone. The first signal begins the drain. The second, and any
-//! signal after the server has ended or has failed to start, ends the process immediately.
+//! SIGINT and SIGTERM; only `serve` uses this file. The first signal begins the drain. The second,
+//! and any signal after the server has ended or has failed to start, ends the process immediately.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};

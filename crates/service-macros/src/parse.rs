@@ -323,7 +323,8 @@ fn plain(signature: &Signature) -> Result<()> {
     let generics = &signature.generics;
     absent(
         signature.asyncness,
-        "write `fn` alone: servers implement it as `async fn` or, of the poll API, as `fn`",
+        "write `fn` without `async`: servers implement it as `async fn`, and those on the poll API \
+         as `fn`",
     )?;
     let safety = match &signature.safety {
         Safety::Unsafe(word) => Some(word.to_token_stream()),

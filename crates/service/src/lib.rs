@@ -37,12 +37,12 @@
 //! | `frame.rs` | the front of a request: deadline and metadata |
 //! | `meta.rs`, `metadata.rs`, `trace.rs` | metadata to send, those that arrived, their trace |
 //! | `under.rs` | the trace of calls that are made to serve a request |
-//! | `short.rs` | work on short texts |
+//! | `short.rs` | quick checks, comparisons and copies of short texts |
 //! | `spans.rs`, `spans/` | spans of calls and requests |
 //! | `context.rs` | facts about a request, for its handler |
 //! | `error.rs` | how typed calls fail |
 //! | `poll.rs` | stubs and glue on `Cx` |
-//! | `link.rs` | the same for futures, on any executor |
+//! | `link.rs` | stubs and glue for futures, on any executor |
 //! | `notice.rs` | notifications on a session |
 //! | `reflect.rs`, `reflect/` | methods and messages as JSON |
 //! | `check.rs` | reading and writing the front of a request, checked by tests and fuzzing |

@@ -122,7 +122,7 @@ impl Meta {
         }
     }
 
-    /// Metadata with a copy of these, which have arrived.
+    /// Metadata with a copy of metadata that have arrived.
     pub(crate) fn of(arrived: Metadata<'_>) -> Self {
         let mut meta = Self::new();
         for (key, _) in arrived.entries() {
@@ -143,7 +143,7 @@ impl Meta {
     }
 
     /// Like [`Self::add`], for a key that is checked already. It is inlined, so that work which
-    /// depends on a literal key alone takes no instructions.
+    /// depends only on a literal key takes no instructions.
     ///
     /// # Errors
     /// See [`MetaError`].
@@ -187,8 +187,8 @@ impl Meta {
         Ok(())
     }
 
-    /// Adds a trace, or replaces the one that is there. Metadata that have arrived may have no
-    /// trace and no room for one; to these, it adds none.
+    /// Adds a trace, or replaces the one that is there. If arrived metadata have no trace and no
+    /// room for a trace, this adds nothing.
     pub fn set_trace(&mut self, trace: TraceParent) {
         match self.trace_range() {
             Some(range) => self.memory[range].copy_from_slice(trace.bytes()),
@@ -196,8 +196,8 @@ impl Meta {
         }
     }
 
-    /// Adds a trace, unless there is one already. Metadata that have arrived may have no room for a
-    /// trace; to these, it adds none.
+    /// Adds a trace, unless there is one already. If arrived metadata have no room for a trace,
+    /// this adds nothing.
     pub(crate) fn add_trace(&mut self, trace: TraceParent) {
         if !self.keys.has_trace && self.room_for_trace().is_ok() {
             self.put(TRACE, trace.bytes());

@@ -1,5 +1,5 @@
-//! The content of a response. A method that cannot fail answers with its value alone. Other methods
-//! answer with the value or the error, followed by one byte that tells which.
+//! The content of a response. A method that cannot fail answers with nothing but its value. Other
+//! methods answer with the value or the error, followed by one byte that tells which.
 
 use std::convert::Infallible;
 use std::marker::PhantomData;

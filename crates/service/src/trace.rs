@@ -92,7 +92,7 @@ impl FromStr for TraceParent {
     }
 }
 
-/// The value of a digit: W3C allows lower case alone.
+/// The value of a digit: W3C allows only lower case.
 fn digit(byte: u8) -> Result<u8, NotATrace> {
     match byte {
         b'0'..=b'9' => Ok(byte - b'0'),

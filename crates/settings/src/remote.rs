@@ -2,15 +2,15 @@
 //! it: `xdp[:INTERFACE[:QUEUE]]` or `dpdk[:DEVICE;ip=ADDRESS/BITS]`, in the form of the flag
 //! `--transport`.
 //!
-//! A program without the feature of the transport reads the option, and its endpoints do not open.
-//! Called by `apply` and `text`.
+//! A program without the transport's feature accepts the option, but its endpoints do not open; the
+//! error names the feature. Called by `apply` and `text`.
 
 use dunlin_transport::auto::RemoteOptions;
 
 use crate::Settings;
 use crate::text::{fault_of_device, is_interface};
 
-/// The most queues of an interface that a name has.
+/// The highest number of a queue in a name.
 const MOST_QUEUE: u32 = 4095;
 
 /// A name, in parts. Parts that are missing come from the options of the transport.

@@ -14,10 +14,10 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// idempotent calls. No other call is sent twice.
 ///
 /// A channel repeats calls by itself; this policy is for a layer above several channels, or for
-/// more attempts. All attempts share the deadline of the call, which is not repeated after it.
-/// `ran()` of the last error answers for all attempts: `Unknown` if any of them may have run. That
-/// holds for repeats; tower's `Hedge` returns the first end of two attempts, which says nothing
-/// about the other one.
+/// more attempts. All attempts share the call's deadline; after the deadline, no attempt begins.
+/// If all repeats fail, `ran()` of the last error covers all attempts: it is `Unknown` if any of
+/// them may have run. With tower's `Hedge`, an error covers only its own attempt: `Hedge` returns
+/// the result of the attempt that ends first.
 ///
 /// ```
 /// use dunlin::Channel;
@@ -57,9 +57,9 @@ impl Repeat {
         self
     }
 
-    /// The wait before a repeat; `None`: the call is not repeated. `error` is that of the last
-    /// attempt, and gets the facts about the earlier ones; `None`: it is an error of a layer, which
-    /// does not say whether the call ran.
+    /// Returns the wait before a repeat, or `None` if the call is not repeated. `error` is the
+    /// error of the last attempt; this notes in it whether an earlier attempt may have run. It is
+    /// `None` for an error of a layer, which does not say whether the call ran.
     fn repeat(&mut self, call: &Outgoing, error: Option<&mut ChannelError>) -> Option<Sleep> {
         self.ran = self.ran.join(match error {
             Some(error) => {
@@ -80,7 +80,7 @@ impl Repeat {
         let limit = self.next.min(self.longest);
         self.next = limit.saturating_mul(2);
         let pause = limit.mul_f64(fraction());
-        // A repeat after the deadline would only replace this error with its own.
+        // After the deadline, a repeat could only fail, and its error would hide this one.
         let has_time = call.left().is_none_or(|left| pause < left);
         has_time.then(|| sleep(pause))
     }

@@ -210,7 +210,7 @@ pub trait Connect: Transport {
         vec![(TransportKind(Self::KIND), offer)]
     }
 
-    /// The parts of another transport's offer that this one understands, as one offer.
+    /// Joins the parts of an offer that this transport understands into one offer.
     ///
     /// # Errors
     /// `Unreachable` if it knows none of the kinds, `Sizes` if the parts are too long.

@@ -142,7 +142,7 @@ fn accepted_header(header: &Header, bytes: &[u8]) {
     assert_eq!(
         Header::decode(&bytes[..extended]),
         Ok(*header),
-        "the length depends on the header alone"
+        "the length depends only on the header"
     );
     assert_eq!(
         Header::decode(&bytes[..extended - 1]),

@@ -75,9 +75,10 @@ impl ErrorCode {
     }
 
     /// Whether the handler ran, if the server obeys the rules of these codes (rule W13). Servers of
-    /// earlier releases do not: they also send `OVERLOADED` for a response without memory, and let
-    /// handlers send any code, so a code from them that means [`Ran::No`] proves nothing. The error
-    /// of a call knows which server sent the code; therefore, its own `ran` is exact.
+    /// earlier releases break these rules: they also send `OVERLOADED` for a response without
+    /// memory, and let handlers send any code. So a code that means [`Ran::No`] proves nothing if
+    /// such a server has sent it. The error of a call also takes into account which server sent the
+    /// code; therefore, its own `ran` is exact.
     pub const fn ran(self) -> Ran {
         match self {
             Self::UNKNOWN_TYPE

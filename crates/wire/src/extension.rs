@@ -1,6 +1,6 @@
 //! Extensions, between a packet's header and its data: the bitmap of a CR or RFR (rule W7), or an
-//! acknowledgement vector (rule W10). The header alone determines which of them follows, and its
-//! length; the endpoint reads or writes it.
+//! acknowledgement vector (rule W10). Nothing but the header determines which of them follows, and
+//! its length; the endpoint reads or writes it.
 
 use crate::ReqNum;
 

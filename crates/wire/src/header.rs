@@ -1,6 +1,6 @@
 //! The fixed header in front of every packet's data (rules W1 to W12, design §4).
 //!
-//! Little-endian, 24 bytes, then an extension whose length depends on the header alone, then data
+//! Little-endian, 24 bytes, then an extension whose length depends only on the header, then data
 //! whose length depends on the header and the session's data size per packet.
 
 use crate::extension::{

@@ -34,8 +34,8 @@ pub(super) enum Build {
     /// Packets of large requests over DPDK, built like `Measured`; it counts the endpoints too, and
     /// not the driver.
     Large,
-    /// RPCs over the rings of AF_XDP, built like `Measured`; it counts the transport alone, without
-    /// the kernel, which a program in user space plays.
+    /// RPCs over the rings of AF_XDP, built like `Measured`; it counts only the transport; a
+    /// program in user space plays the kernel.
     Xdp,
 }
 

@@ -25,7 +25,7 @@ const SEQUENCE: usize = 8;
 /// in pairs.
 const APART: usize = 2 * LINE;
 
-/// Shape of a lane; both ends must use the same.
+/// Shape of a lane; both ends must use the same shape.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
     /// The number of messages that fit; a power of two, at least 8.

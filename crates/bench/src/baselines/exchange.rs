@@ -244,7 +244,7 @@ pub(crate) fn run(parent: &Parent) -> anyhow::Result<()> {
         true => (0, shape.bytes()),
         false => (shape.bytes(), 0),
     };
-    // SAFETY: the first process alone writes lane 0 and reads lane 1, and the second one does the
+    // SAFETY: only the first process writes lane 0 and reads lane 1, and only the second does the
     // reverse; both use this shape.
     let (writer, reader) = unsafe {
         (

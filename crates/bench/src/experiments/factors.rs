@@ -1,6 +1,6 @@
 //! `factors`: the gain from each common-case optimisation of eRPC, table 3, and the price of
-//! congestion control. Compares small RPCs over shared memory, with one optimisation off, with the
-//! same RPCs with all on, by rates and by instructions. For the rates, two processes switch the
+//! congestion control. The experiment compares the rates, and the instructions, of small RPCs over
+//! shared memory with one optimisation off and with all on. For the rates, two processes switch the
 //! optimisation off and on in turn.
 //!
 //! Everything is switched while the endpoints run. The switches of congestion control are
@@ -32,8 +32,8 @@ use harness::row::Spread;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "factors",
-    about: "RPCs over shared memory with optimisations of eRPC, table 3, or congestion \
-            control off; not part of `all`",
+    about: "RPCs over shared memory without one of the optimisations in eRPC's table 3, or without \
+            congestion control; not part of `all`",
     cases: |_| cases(),
     roles: &[pair::ROLE, instructions::COUNT],
     transports: &[Transport::Shm],
@@ -118,7 +118,7 @@ pub(crate) enum Factor {
     ZeroCopyRequests,
     /// All of the above.
     Everything,
-    /// Timely. Swift, the default over networks, takes its place.
+    /// Timely. While it is off, sessions have Swift, the default over networks.
     Timely,
     /// Congestion control itself.
     Control,

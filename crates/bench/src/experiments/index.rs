@@ -98,7 +98,8 @@ const PUBLISHED: &[Published] = &[
     },
 ];
 
-/// The rate of gets next to that of an echo and a get of the tree, and the paper's gain by workers.
+/// The rate of gets as a share of its bound, in which each get costs an echo and a get of the tree;
+/// and the gain by workers, as in the paper.
 const AIMS: &[Aim] = &[
     Aim {
         metric: "bound_ratio",

@@ -28,7 +28,7 @@ const AIMS: &[Aim] = &[
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "queue",
-    about: "Eight endpoints at one queue of xdp, one of which stops",
+    about: "Eight endpoints at one queue of xdp, one of which stops; as root; not part of `all`",
     cases: |sweep| Ok(sweep.transports.iter().copied().map(case).collect()),
     roles: &[SERVE, ISSUE],
     transports: &[Transport::Xdp, Transport::XdpNative],

@@ -230,7 +230,7 @@ impl App {
     }
 }
 
-/// The client process: fast RPCs alone, slow ones alone, then both.
+/// The client process: it makes only fast RPCs, then only slow ones, then both together.
 ///
 /// # Errors
 /// An answer is wrong or missing.

@@ -25,10 +25,10 @@ pub struct Aim {
 pub enum Of {
     /// The row's value.
     Value,
-    /// Its value over that of its baseline.
+    /// The row's value, divided by its baseline.
     Ratio,
-    /// Its value over that of the row whose parameter has this value, and that is otherwise the
-    /// same.
+    /// The row's value, divided by the value of the row that differs only in this parameter, which
+    /// has this value there.
     Over(&'static str, &'static str),
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn lines(aims: &[Aim], rows: &[Row]) -> Vec<String> {
     aims.iter().flat_map(judged).collect()
 }
 
-/// Whether a row differs from another in this parameter alone, which has this value there.
+/// Whether a row differs from `other` only in this parameter, which has this value in `other`.
 fn is_same_but(row: &Row, other: &Row, param: &str, value: &str) -> bool {
     let others = |row: &Row| {
         let mut params = row.params.clone();

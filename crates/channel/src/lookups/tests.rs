@@ -50,7 +50,7 @@ fn while_a_look_up_hangs_no_other_begins() {
 }
 
 #[test]
-fn the_late_end_of_another_source_moves_nothing() {
+fn an_end_without_a_look_up_does_not_move_the_next_one() {
     let mut lookups = lookups();
     assert!(lookups.begin(Nanos::ZERO));
     lookups.on_end(SECOND);
@@ -90,5 +90,9 @@ fn a_name_without_an_address_yet_is_looked_up_again_soon() {
     assert!(lookups.begin(later));
     lookups.on_failure(later);
     let next = later + SECOND.times(30);
-    assert_eq!(lookups.next_wakeup(), Some(next), "the old ones are kept");
+    assert_eq!(
+        lookups.next_wakeup(),
+        Some(next),
+        "the channel keeps its addresses"
+    );
 }

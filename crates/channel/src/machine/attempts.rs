@@ -108,8 +108,8 @@ impl Machine {
         let Some(call) = self.calls.get(id) else {
             return;
         };
-        // Another attempt may still get an answer. But if this one has run, its error ends the
-        // call.
+        // If another attempt is under way, it may still get an answer, and the call goes on. But if
+        // the failed attempt has run, its error ends the call.
         if call.live().next().is_some() && ran != Ran::Yes {
             return;
         }

@@ -42,7 +42,7 @@ fn fill(trunk: &mut Trunk<u32>, by: Member) -> u32 {
 }
 
 #[test]
-fn a_member_alone_has_the_whole_room_and_one_of_several_leaves_an_eighth() {
+fn the_only_member_takes_the_whole_room_and_one_of_several_leaves_an_eighth() {
     assert_eq!(fill(&mut trunk(8, 1), member(0)), 8);
     let mut shared = trunk(8, 2);
     assert_eq!(fill(&mut shared, member(0)), 7);
@@ -169,7 +169,7 @@ fn after_a_loss_the_other_sessions_end_with_their_attempts() {
 }
 
 #[test]
-fn the_last_member_ends_all_sessions_and_an_earlier_one_none() {
+fn the_sessions_end_when_the_last_member_leaves_and_not_before() {
     let mut trunk = trunk(4, 2);
     trunk.on_attempt(member(0));
     trunk.on_wait(member(0));
@@ -261,8 +261,8 @@ fn p99(greedy: usize, sessions: u32) -> u64 {
     times[times.len() * 99 / 100]
 }
 
-/// The bound that channels promise is three times as long. Without limit, there are sessions for
-/// all channels; with eight sessions, channels take turns.
+/// Channels promise only that the calls of the others take at most three times as long. Without
+/// limit, there are sessions for all channels; with eight sessions, channels take turns.
 #[test]
 fn a_greedy_channel_among_1000_delays_the_calls_of_the_others_by_a_tenth_at_most() {
     for sessions in [1, 8, u32::MAX] {

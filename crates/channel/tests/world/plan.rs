@@ -24,7 +24,7 @@ pub(crate) const ACTIONS: u64 = 50_000;
 pub(crate) const CHAOS: Nanos = Nanos::from_secs(3);
 /// Time after the faults within which everything must work again.
 pub(crate) const SETTLE: Nanos = Nanos::from_secs(4);
-/// Time after that within which every call must end.
+/// Time after the end of [`SETTLE`] within which every call must end.
 pub(crate) const END: Nanos = Nanos::from_secs(12);
 
 impl Plan {

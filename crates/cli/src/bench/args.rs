@@ -22,7 +22,7 @@ Examples:
   dunlin bench rate --transport xdp     AF_XDP between two network namespaces, as root
   dunlin bench rate --transport dpdk    DPDK between two devices of memif
   dunlin bench slow-handler --seconds 120 --runs 9
-  dunlin bench all --json rows.jsonl    everything; a file gets one JSON object per row
+  dunlin bench all --json rows.jsonl    a quarter of an hour; a file gets a JSON object per row
   dunlin bench raw --json - | jq .      JSON on the standard output
   dunlin bench compare --with ../old/dunlin rate    this build against another one
   dunlin bench rate --svg rate.svg      a picture of the rows
@@ -36,18 +36,16 @@ Examples:
   dunlin bench latency --realtime       on a machine that also does other work (as root)
 
 Each experiment starts its own client and server processes. Each figure is the median of --runs
-rounds, 7 by default. Its baseline is measured right before it in each round. A row of which fewer
-than 7 rounds count says \"not measured\" and how many there were. A row is invalid if its baseline
-shows that the machine was disturbed; run it again when the machine
-is quiet. Ctrl-C shows what was measured so far. Processes that spin run on the first two
-processors. Even with --realtime, the system gives 5 % of their time to other threads, which shows
-in the largest round trips.
-
-Without valgrind there are no counts of instructions.
+rounds. In each round, its baseline is measured right before it. A row for which fewer than 7
+rounds count says \"not measured\", and how many rounds counted. A row is invalid if its baseline
+shows that the machine was disturbed; run it again when the machine is quiet. Ctrl-C shows what was
+measured so far. Processes that spin run on the first two processors. Even with --realtime, the
+kernel gives other threads 5 % of these processors' time, which shows in the largest round trips.
 
 In factors, two processes switch one optimisation off and on again every 10 ms. rate_ratio is the
-median ratio of neighbouring intervals, over --runs pairs of processes. In shared memory no
-descriptor serves many packets; there, cells_together is the corresponding optimisation.
+median ratio of neighbouring intervals, over --runs pairs of processes. cells_together corresponds
+to eRPC's descriptors for several packets, which shared memory does not have. Instructions are
+counted only if valgrind is installed.
 
 In slow-handler, handlers in the dispatch thread compute. Handlers in worker threads sleep, like a
 handler that waits for a disk: if they computed, all threads would compete for two processors.
@@ -78,7 +76,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<Duration>,
     /// Rounds; a row has the median, the smallest and the largest of them
-    /// (5; in `factors`, 11; in long simulations, 1)
+    /// (7; in `factors`, 11; in long simulations and `store-memory`, 1)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
     /// One JSON object per row, into a file or (`-`) to the standard output

@@ -21,7 +21,7 @@ impl Named {
     /// Reads a name on the command line.
     pub(super) fn parser() -> impl TypedValueParser<Value = Self> {
         let about = |it: &Experiment| PossibleValue::new(it.name).help(it.about).aliases(it.alias);
-        let all = "Everything above that takes a quarter of an hour together, without the summary";
+        let all = "A quarter of an hour: all of these, except those that say otherwise and summary";
         let all = PossibleValue::new(ALL).help(all);
         let names = experiments::ALL.iter().map(about).chain([all]);
         // Only names of experiments and `all` get this far.

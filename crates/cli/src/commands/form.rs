@@ -12,9 +12,9 @@ use crate::misuse::Misuse;
 /// The form of keys and values.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Form {
-    /// Keys are hexadecimal digits, and so are keys and values in the output. Without it, they are
-    /// shown unchanged; in JSON, bytes that are not text are hexadecimal digits in `key_hex` and
-    /// `value_hex`
+    /// Take keys, and show keys and values, as hexadecimal digits. Without this option, bytes are
+    /// taken and shown unchanged; in JSON, bytes that are not text are hexadecimal digits in
+    /// `key_hex` and `value_hex`
     #[arg(long)]
     hex: bool,
 }

@@ -33,7 +33,7 @@ fn run_of(args: &[&str]) -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while Instant::now() < deadline {
         let children = children(parent.id());
-        // Two processes exchange the ping, and two are measured.
+        // Two processes measure the ping of the machine; the other two are those of the experiment.
         if children.len() == 4 {
             return (alone, parent, children);
         }
@@ -263,7 +263,7 @@ fn a_killed_run_leaves_no_process() {
 
 #[test]
 fn a_process_of_a_measurement_that_dies_costs_one_round() {
-    // A case without batches stays. Exchanges have batches of three, so only round trips are left.
+    // Leaves one case, round trips: exchanges have batches of three.
     let only = ["--only", "size=8", "--only", "batch=1"];
     let args = [&["bench", "raw", "--transport", "shm"], &only[..]].concat();
     let (_alone, parent, children) = run_of(

@@ -58,7 +58,7 @@ fn an_echo_server_answers_pings_of_any_size_over_each_transport() {
     assert_eq!(
         (code, lines.len()),
         (Some(0), 1),
-        "a flood has a summary alone: {said}"
+        "a flood has only a summary: {said}"
     );
     let buckets = lines[0]["histogram"].as_array().unwrap();
     let counted = buckets

@@ -130,7 +130,8 @@ fn write_some(client: &mut Client, bytes: &mut &[u8]) -> bool {
 fn halves_of_long_values_take_limited_memory_and_all_are_completed() {
     const CLIENTS: usize = 300;
     const LEN: usize = 1 << 20;
-    /// The server's limit, 64 KiB of each thread, and one value.
+    /// The server's limit for incomplete commands, and 2 MiB more: 64 KiB for each thread, and one
+    /// value.
     const MOST: u64 = (8 << 20) + (2 << 20);
     let folder = Folder::new("halves");
     let path = folder.path("socket");
@@ -146,7 +147,7 @@ fn halves_of_long_values_take_limited_memory_and_all_are_completed() {
     }
     let grown = || resident(server.child.id()).saturating_sub(before);
     let mut most = 0;
-    // The server has time to read whatever it reads.
+    // A second in which the server reads as much as it allows.
     for _ in 0..20 {
         for (client, left) in &mut clients {
             write_some(client, left);

@@ -13,7 +13,8 @@ use crate::mutant::Mutant;
 use crate::types::{Command, ConnectFailure, FailedConnect, SessionKey};
 
 impl<F, P> Handshake<F, P> {
-    /// Why a session could not be connected, if it is one of the last few failures.
+    /// Returns why a session could not be connected. `None` if it did not fail, or if its failure
+    /// is no longer stored.
     pub fn failure(&self, session: Session) -> Option<ConnectFailure> {
         self.failures.of(session)
     }
@@ -39,8 +40,8 @@ impl<F, P> Handshake<F, P> {
         };
         (entry.key, entry.stage) = (new, Stage::Asked);
         let wish = entry.wish.clone();
-        // In this order, an attempt needs the route to the other process at every moment, so the
-        // route is kept.
+        // The plane closes a route that no attempt needs. The new attempt therefore begins before
+        // the old one ends.
         self.ask(new, &wish);
         self.command(Command::Abandon { key: old });
     }

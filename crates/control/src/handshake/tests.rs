@@ -451,7 +451,7 @@ fn only_the_latest_failures_are_stored() {
 }
 
 #[test]
-fn each_session_with_a_peer_may_add_a_part_of_its_address() {
+fn one_session_may_show_a_peers_nexus_and_another_one_its_index() {
     let mut handshake = fresh();
     bring(&mut handshake, 0, At::Open);
     assert_eq!(handshake.whereabouts(PeerId(1)), (None, None));

@@ -103,7 +103,7 @@ fn both_sides_learn_where_the_other_nexus_listens() {
             let [peer] = &world.nodes[node].met[..] else {
                 panic!("{:?}", world.nodes[node].met)
             };
-            // A UNIX stream has no addresses, and packets go to this host alone (rule C12).
+            // A UNIX stream has no addresses, and packets stay within this host (rule C12).
             let over_unix = host == 1 && !no_unix;
             assert_eq!(
                 (peer.remote.is_none(), peer.same_host),

@@ -118,9 +118,9 @@ impl<F> Plane<F> {
         }
     }
 
-    /// Handles a nonce from the side that has dialled: a new one over TCP, or, over the UNIX
-    /// socket, one that this process must have received over TCP. A nonce from another user or host
-    /// is returned but not kept, so that its connection stays with TCP.
+    /// Handles a nonce from the side that has dialled: over TCP, a new one; over the UNIX socket,
+    /// one that this process must have received over TCP. A nonce from another user or host is
+    /// returned but not kept, so that its connection stays with TCP.
     fn on_nonce_got(&mut self, id: LinkId, nonce: u64) -> Result<(), GoodbyeReason> {
         let link = self.links.get_mut(&id).ok_or(GoodbyeReason::BadMessage)?;
         // The search for a nonce visits all links, so each link may cause only one search.

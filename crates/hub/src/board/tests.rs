@@ -20,16 +20,16 @@ impl Wake for Woken {
 }
 
 #[test]
-fn a_wait_that_a_change_has_ended_is_new_again() {
+fn a_wait_after_a_change_counts_as_new() {
     let (board, mut name) = (Board::default(), None);
     let mut wait = || {
         let idle = Context::from_waker(Waker::noop());
         board.wait(&mut name, Nanos(5), &idle)
     };
     assert!(wait());
-    assert!(!wait(), "the thread has its time");
+    assert!(!wait(), "the thread already knows this time");
     board.close();
-    assert!(wait(), "the thread may have forgotten its time");
+    assert!(wait(), "the thread may have forgotten this time");
 }
 
 #[cfg(feature = "tower")]

@@ -10,7 +10,7 @@ use crate::trunks::Ends;
 
 impl Driver {
     /// Issues an attempt, or lets it wait for its link's turn. If the link is gone, the attempt
-    /// fails, which reports that.
+    /// fails, and its failure reports the loss of the link.
     pub(super) fn send(&mut self, attempt: Attempt, around: &mut Around<'_>) {
         let index = attempt.id.index();
         put(&mut self.attempts, index, attempt);

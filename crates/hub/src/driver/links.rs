@@ -103,7 +103,8 @@ impl Links {
         }
     }
 
-    /// An attempt that waits for another link to the same server, if no attempt waits for this one.
+    /// If no attempt waits for link `id`: an attempt that waits for another link to the same
+    /// server.
     pub(super) fn waiting_beside(&self, id: LinkId) -> Option<AttemptId> {
         if self.waiting == 0 {
             return None;

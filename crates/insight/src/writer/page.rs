@@ -170,7 +170,7 @@ impl Page {
         })
     }
 
-    /// Writes the counters of the control plane. Called by the control thread alone.
+    /// Writes the counters of the control plane. Only the control thread calls it.
     pub fn write_nexus(&self, values: impl IntoIterator<Item = u64>) {
         let sequence = self.nexus_sequence.load(Ordering::Relaxed);
         self.nexus_sequence.store(sequence + 2, Ordering::Relaxed);

@@ -33,7 +33,7 @@ impl File {
             let what = "has no effect, because only dcqcn looks at marks, and no load has it";
             return Err(Wrong::new("switch.mark_from_kb", what));
         }
-        // A server that knows the round trip limits large responses, under any scheme.
+        // Under any scheme, a server limits large responses if it knows the round trip.
         let large = |load: &LoadSection| load.response_bytes > self.network.packet_bytes;
         let is_read = schemes().any(|cc| cc != Scheme::None.name()) || self.load.iter().any(large);
         if self.network.base_rtt == BaseRtt::Measured && !is_read {

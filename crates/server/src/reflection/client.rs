@@ -112,9 +112,9 @@ impl<T: Open> Reflector<T> {
     }
 
     /// Calls a method, such as `Kv.get`, and returns its result; `None` if the method has no
-    /// answer. Responses, and their JSON, may have 4 MiB. Like any typed call, this one ends with
-    /// an error if it has a deadline and no response has come by then; without one, it waits as
-    /// long as the server lives.
+    /// answer. Responses, and their JSON, may have 4 MiB. Like any typed call, a call with a
+    /// deadline ends with an error if no response has come by then; a call without a deadline waits
+    /// as long as the server lives.
     ///
     /// # Errors
     /// See [`ReflectError`].

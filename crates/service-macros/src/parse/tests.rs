@@ -183,7 +183,7 @@ fn a_base_is_added_to_the_numbers_of_a_service() {
 #[test]
 fn a_method_has_a_name_a_message_and_a_result() {
     for (function, said) in [
-        ("async fn set(key: u64);", "write `fn` alone"),
+        ("async fn set(key: u64);", "write `fn` without `async`"),
         ("unsafe fn set(key: u64);", "never `unsafe`"),
         ("const fn set(key: u64);", "never `const`"),
         ("extern \"C\" fn set(key: u64);", "no ABI"),

@@ -1,5 +1,5 @@
-//! The visitor of a float. For an `f32`, it refuses numbers that this type cannot hold. JSON has no
-//! numbers for the infinities and NaN, so it reads these from strings.
+//! The visitor of a float. For an `f32`, it refuses numbers that this type cannot hold. It reads
+//! the infinities and NaN from strings, because JSON has no numbers for them.
 
 use std::fmt;
 

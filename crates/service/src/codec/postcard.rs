@@ -7,8 +7,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{Codec, DecodeError, EncodeError};
 use crate::bounded::Watch;
 
-/// The postcard format. A message that a peer has sent is not a message if it nests options, lists,
-/// maps and enumerations more than 128 levels deep, or has more than 4096 elements without bytes.
+/// The postcard format. The receiver refuses a message that nests options, lists, maps and
+/// enumerations more than 128 levels deep, or has more than 4096 elements without bytes.
 #[derive(Debug)]
 pub enum Postcard {}
 
@@ -21,7 +21,7 @@ impl<T: Serialize + DeserializeOwned> Codec<T> for Postcard {
 
     fn encode(value: &T, out: &mut [u8]) {
         let written = postcard::to_slice(value, out);
-        written.expect("what has a size can be written into as many bytes");
+        written.expect("a value whose size is known fits into that many bytes");
     }
 
     fn decode(bytes: &[u8]) -> Result<T, DecodeError> {

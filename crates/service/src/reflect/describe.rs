@@ -8,8 +8,9 @@
 //!     {"name": "Missing", "variants": [{"name": "Old", "fields": []}, {"name": "New"}]}]}]}
 //! ```
 //!
-//! A service without reflection has its name alone. `error` is `null` if the method cannot fail,
-//! and `response` too if it has no answer. A variant has `type` for a value, `fields`, or neither.
+//! For a service without reflection, only its name is given. `error` is `null` if the method cannot
+//! fail, and `response` too if it has no answer. A variant has `type` for a value, `fields`, or
+//! neither.
 
 use std::collections::BTreeMap;
 

@@ -68,8 +68,8 @@ pub enum Parts {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Types {
     defined: Vec<(String, Content)>,
-    /// The serde types whose exploration has ended, and those whose exploration has begun. If one
-    /// of the latter is found again, it contains itself.
+    /// The serde types whose exploration has ended, and those whose exploration has begun. A type
+    /// that is found again while its exploration has only begun contains itself.
     explored: Vec<(Form, Kind)>,
 }
 

@@ -309,8 +309,8 @@ fn run_mutants(arguments: &Arguments) -> bool {
     all_found & check_laws(arguments)
 }
 
-/// Number of seeds that run without the endpoints' own checks. No other checker may find a planted
-/// breach of a law in them.
+/// Number of seeds that run without the endpoints' own checks. In these seeds, no other checker may
+/// find a planted breach of a law.
 const LAWLESS_SEEDS: u64 = 100;
 
 /// Checks that the endpoints' own checks find each planted breach by the law that it breaks, and

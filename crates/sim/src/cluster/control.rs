@@ -294,7 +294,7 @@ impl Control {
         if is_grant && chaos && self.rng.chance(self.faults.restarted) {
             self.ways.restarted = true;
             // A restart ends all sessions of the peer, and each new session is a grant. So most
-            // restarts concern this connection alone, or the faults would feed themselves.
+            // restarts end only this connection; otherwise, each restart would cause further ones.
             match self.rng.one_in(RESTARTS) {
                 true => self.requests.push(StreamRequest::Restart(link.0)),
                 false => self.plane.on_closed(link, now),

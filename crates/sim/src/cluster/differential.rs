@@ -133,10 +133,11 @@ pub const LANES: Comparison = Comparison {
     ],
 };
 
-/// A lane copies long messages that the queue lends until they have left. So a call that ends in
-/// the iteration in which its packet leaves again, or a response that is replaced then, waits with
-/// the queue alone. Plans with short staged packets, which both copy, keep their faults; the others
-/// have a transport that reads everything at once, and nothing that makes a call end early.
+/// A lane copies long messages that the queue lends until they have left. So only with the queue, a
+/// call that ends in the iteration in which its packet leaves again must wait, and so must a
+/// response that is replaced in that iteration. Plans with short staged packets, which lane and
+/// queue both copy, keep their faults. The other plans get a transport that reads everything at
+/// once, and nothing that makes a call end early.
 fn calm_if_copied(plan: &mut Plan) {
     if plan.net.hand_over.longest_staged > MAX_INLINE {
         plan.net.hand_over.at_once = true;

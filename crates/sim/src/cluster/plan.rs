@@ -108,8 +108,8 @@ pub struct Handshakes {
     pub lost: Ppm,
     /// A grant arrives twice.
     pub doubled: Ppm,
-    /// The peer restarts right after it sent a grant: the memory that it shared with this side is
-    /// gone, and its process too, or at least the connection; until `chaos_end`.
+    /// The peer restarts right after it sent a grant. The memory that it shared with this side is
+    /// then gone, and so is its process, or at least the connection to it; until `chaos_end`.
     pub restarted: Ppm,
     /// A channel vanishes between a grant and its completion.
     pub gone: Ppm,
@@ -244,7 +244,7 @@ fn draw_net(rng: &mut Rng) -> NetConfig {
         data_size: *rng.pick(&[64, 200, 1024, 1440]),
         frame_bytes: *rng.pick(&[0, 300, 1472, 4096]),
         dma: (Nanos(100), Nanos(rng.log_between(200, 100_000))),
-        // Bits that flip unnoticed by the checksum are only in the token.
+        // If bits flip and the checksum does not notice it, they are bits of the token.
         reach: 8..12,
         describe: packets::describe,
         ..NetConfig::default()

@@ -1,5 +1,5 @@
-//! The record of a run: a digest after each fact. A run that is repeated also keeps sentences about
-//! the facts that its reader shall see.
+//! The record of a run: a digest after each fact. A run that is repeated to find a difference also
+//! keeps the facts in one range as sentences.
 //!
 //! Invariants: a record does not change the run, and the digests do not depend on whether words are
 //! kept. A fact shows only values that are the same in two equal runs in one process, so neither

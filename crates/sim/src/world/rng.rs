@@ -1,7 +1,7 @@
 //! The only source of randomness in the simulator: xoshiro256** (Blackman and Vigna), seeded by
 //! SplitMix64, which is also the endpoint's own generator.
 //!
-//! Invariant: the numbers depend on the seed alone and are the same on every machine.
+//! Invariant: the numbers depend only on the seed and are the same on every machine.
 
 /// Parts per million: how often a thing happens.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]

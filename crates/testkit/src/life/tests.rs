@@ -108,9 +108,9 @@ fn every_planted_bug_is_found() {
     use dunlin_core::mutant::Mutant;
 
     const INPUTS: usize = 20_000;
-    // Only the simulator finds these. The checkers here allow the effects of a forged CR in which
-    // only the numbers are wrong, because its sender could also have ended the call. They also
-    // allow a stuck request to end when its response hold has passed or its peer seems to have
+    // Mutants that only the simulator finds. The checkers here allow the effects of a forged CR in
+    // which only the numbers are wrong, because its sender could also have ended the call. They
+    // also allow a stuck request to end when its response hold has passed or its peer seems to have
     // failed.
     const FOUND_BY_SIMULATOR: [Mutant; 5] = [
         // No host here stays in a handler long enough for the control plane to notice.

@@ -1,6 +1,6 @@
 //! A transport whose work a profile can split by side: all its work for the client happens in
 //! `<Client as Turn>::transport`, and all its work for the server in `<Server as Turn>::transport`.
-//! Programs that count the transport alone wrap it in [`Apart`].
+//! Programs that count only the transport wrap it in [`Apart`].
 
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -12,8 +12,8 @@ use dunlin_core::transport::{
 use crate::rpc::Plan;
 
 /// Reads the program's arguments: message size, which must be 32; requests in flight; sessions;
-/// RPCs; and perhaps the word `packed`. The second result says whether packets may share datagrams:
-/// after that word, or if one request is in flight.
+/// RPCs; and perhaps the word `packed`. The second result is whether packets may share datagrams:
+/// they may with that word, and if only one request is in flight.
 pub(crate) fn plan_of_32_bytes() -> (Plan, bool) {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize, default: u64| {

@@ -1,9 +1,10 @@
 //! The remote transport of an ordinary `auto` endpoint: UDP, or the one that the program or an
 //! operator has named for peers of other hosts.
 //!
-//! UDP costs one comparison in a burst, and in the look at a frame. Another transport is behind
-//! trait objects; a program that knows it when it is compiled has `Auto<R>`, which costs nothing.
-//! Called by the halves of `auto`, and by the crates of other transports.
+//! With UDP, each burst and each look at a frame cost one comparison more than without the choice.
+//! Another transport is behind trait objects. A program that names its transport at compile time
+//! uses `Auto<R>`, which costs nothing. Called by the halves of `auto`, and by the crates of other
+//! transports.
 
 mod connect;
 

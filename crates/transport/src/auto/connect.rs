@@ -277,7 +277,7 @@ fn complete_shm<R: Remote>(
     let (pending, (shm_rx, shm_tx)) = offered.ok_or(ConnectError::Malformed)?;
     Shm::complete(shm_rx, shm_tx, pending, answer).map_err(|error| {
         // The acceptor has already chosen shared memory, so this offer is lost. The next offer will
-        // contain UDP alone.
+        // contain only UDP.
         if !matches!(error, ConnectError::Gone) {
             tx.offered.give_up_shm(waiting.endpoint);
             tx.offered.on_fallback(error);

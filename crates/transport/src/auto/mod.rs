@@ -5,7 +5,7 @@
 //! An offer has a part for each transport. The side that accepts chooses shared memory if the peer
 //! is on this host and every step of the set-up works, and UDP otherwise; the answer names the
 //! choice. If the offering side then cannot complete shared memory, its next offer to that endpoint
-//! contains UDP alone. The control plane carries each part as an offer of its own kind, so an
+//! contains only UDP. The control plane carries each part as an offer of its own kind, so an
 //! endpoint that has only `shm` or only `udp` can be reached too.
 //!
 //! The top bit of a [`PeerId`] tells the transports apart: it is set for UDP. All frames of a burst
@@ -36,10 +36,10 @@ pub use self::tx::AutoTx;
 use crate::shm::{self, Shm};
 use crate::udp;
 
-/// Options of its transports.
+/// Options of an `auto` endpoint.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Options {
-    /// Shared memory. If it cannot be opened, the endpoint uses UDP alone.
+    /// Shared memory. If it cannot be opened, the endpoint uses only UDP.
     pub shm: shm::Options,
     /// UDP, for peers of other hosts.
     pub udp: udp::Options,
@@ -86,7 +86,7 @@ impl<R: Remote> Auto<R> {
     ///
     /// # Errors
     /// Those of `open`; and `InvalidInput` for options of shared memory outside their limits. If
-    /// the system refuses shared memory, the endpoint uses the other transport alone.
+    /// the system refuses shared memory, the endpoint uses only the other transport.
     pub fn over(
         shm: shm::Options,
         open: impl FnOnce(u32) -> io::Result<Halves<R::Rx, R::Tx>>,

@@ -117,7 +117,8 @@ impl Offered {
         }
     }
 
-    /// Takes the first of these reasons. Later calls return `None`.
+    /// Takes the first reason why packets to a peer of this host go over UDP. Later calls return
+    /// `None`.
     pub(super) fn take_fallback(&mut self) -> Option<ConnectError> {
         if !matches!(self.fallback, Fallback::Why(_)) {
             return None;

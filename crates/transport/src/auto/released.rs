@@ -24,7 +24,7 @@ impl SentPositions {
     }
 }
 
-/// How far both transports are.
+/// The position up to which both transports are done, and the next position to pass.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Released {
     done: TxSeq,

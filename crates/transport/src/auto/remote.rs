@@ -10,14 +10,14 @@ use crate::udp::Udp;
 
 /// A transport that `auto` can use for peers without shared memory.
 ///
-/// Its offers are those of `udp`, so a peer cannot tell the two apart; a program in which
-/// [`Connect::KIND`] is another one does not compile. Its ids leave the top bit to
+/// It makes the same offers as `udp`, so a peer cannot distinguish them; a program in which its
+/// [`Connect::KIND`] differs from that of `udp` does not compile. Its ids leave the top bit to
 /// `auto`, and it ignores that bit in the ids that it gets.
 pub trait Remote: Connect {
     /// Whether a burst that finds nothing rarely makes a system call. Then every burst of `auto`
-    /// looks at both transports. An empty burst of `xdp` makes one in a thousand times. But while
-    /// packets come to `xdp` through the kernel, each empty burst of `xdp` makes one. So each burst
-    /// of `auto` then makes one too, even if it finds packets in shared memory.
+    /// looks at both transports. An empty burst of `xdp` makes a system call once in a thousand
+    /// times. But while packets come to `xdp` through the kernel, each empty burst of `xdp` makes
+    /// one; so does each burst of `auto` then, even if it finds packets in shared memory.
     fn looks_are_cheap(rx: &Self::Rx) -> bool;
 
     /// Sends these packets of a lane, in order. Returns the position after the last one, as a burst
@@ -25,8 +25,8 @@ pub trait Remote: Connect {
     fn send_staged(tx: &mut Self::Tx, lane: &Lane, packets: &[LanePacket]) -> TxSeq;
 }
 
-/// Whether the offers of a transport have the kind of those of `udp`. Peers get offers of a
-/// [`Remote`] transport as offers of that kind.
+/// Whether a transport makes offers of the same kind as `udp`. To peers, the offers of a [`Remote`]
+/// transport are of that kind.
 pub(super) const fn offers_as_udp<C: Connect>() -> bool {
     C::KIND == Udp::KIND
 }

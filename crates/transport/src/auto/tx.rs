@@ -29,7 +29,8 @@ pub struct AutoTx<R: Remote = Chosen> {
     mixed: Vec<TxItem>,
     /// The packets over UDP that a mixed lane contains.
     mixed_staged: Vec<LanePacket>,
-    /// The position after the last burst, and that of each transport in its own sequence.
+    /// The position of this endpoint after its last burst, and the position of each transport in
+    /// its own sequence.
     given: SentPositions,
     released: Released,
 }

@@ -3,7 +3,7 @@
 //! shows which ends still use the channel; and a wake-up line.
 //!
 //! Invariants:
-//! - The layout is a function of the number of cells alone; both sides check the length.
+//! - The layout depends only on the number of cells; both sides check the length.
 //! - Each side leaves the channel when its last session is gone, and may come back until the other
 //!   side has left too. The side that leaves second frees its slot immediately; the other side
 //!   notices later, and then frees its own. So if a side that has not left offers reuse, the other

@@ -146,7 +146,7 @@ fn push(ring: &mut Heap, len: u64, was_broken: bool) -> bool {
 fn scribble(bell: &Doorbell, at: u64, value: u64) {
     let words = size_of::<Doorbell>() / 8;
     let at = usize::try_from(at).expect("two bytes") % words;
-    // SAFETY: a doorbell consists of atomics, the index is inside, and this thread alone uses it.
+    // SAFETY: a doorbell consists of atomics, the index is inside, and only this thread uses it.
     unsafe {
         std::ptr::from_ref(bell)
             .cast::<u64>()

@@ -15,7 +15,7 @@
 
 use super::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// The most bits in a doorbell, and so most peers of an endpoint.
+/// The most bits in a doorbell, and so the most peers of an endpoint.
 #[cfg(not(loom))]
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 pub(super) const MAX_BITS: u32 = WORDS as u32 * 64;

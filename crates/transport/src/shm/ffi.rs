@@ -200,8 +200,8 @@ pub(super) fn receive(line: RawFd, message: &mut [u8]) -> Received {
 /// The header is as `recvmsg` left it.
 unsafe fn only_descriptor(header: &libc::msghdr) -> Option<OwnedFd> {
     let mut fds = Vec::new();
-    // SAFETY: the kernel wrote the control messages that this code walks through, and gave each
-    // descriptor to us alone.
+    // SAFETY: the kernel wrote the control messages that this code walks through, and each
+    // descriptor in them is new and belongs only to us.
     unsafe {
         let mut control = libc::CMSG_FIRSTHDR(header);
         while let Some(message) = control.as_ref() {

@@ -1,4 +1,4 @@
-//! Mappings of shared memory: made here, for peers or for this process alone, or received from a
+//! Mappings of shared memory: made here, for peers or only for this process, or received from a
 //! peer and checked.
 //!
 //! Invariants: a mapping has the length that it states, starts at a page, and cannot lose pages

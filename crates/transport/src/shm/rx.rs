@@ -1,7 +1,7 @@
 //! The receiving half: polls the rings that have been busy lately, and finds packets in the others
 //! through the doorbell.
 //!
-//! A ring is *active*, and every burst polls it, or *parked*, and this half ignores it until the
+//! A ring is either *active*: every burst polls it; or *parked*: this half ignores it until the
 //! peer rings the doorbell. While there are only a few rings, all stay active as long as the thread
 //! is awake, so a packet costs only the cache line in which it lies. If there are more rings, those
 //! that stay empty are parked.
@@ -127,7 +127,8 @@ impl ShmRx {
         &self.counters
     }
 
-    /// The number of the burst's frames that have their data with them.
+    /// The number of the burst's frames that contain their data; those of packets by reference
+    /// follow.
     #[inline(always)]
     const fn count(&self) -> usize {
         self.alone.count as usize
@@ -390,8 +391,8 @@ impl ShmRx {
         // Packets by reference have their turn now, if some wait and the last burst showed none of
         // them.
         let their_turn = !self.waiting.is_empty() && self.waiting.forget_shown();
-        // This happens even in the turn of such packets, because peers can arrange that the turn
-        // comes in every burst with such a number.
+        // Housekeeping happens even in a burst that shows packets by reference, because peers can
+        // arrange that every burst in which housekeeping is due shows such packets.
         if self.alone.bursts.is_multiple_of(HOUSEKEEPING) {
             self.keep_house();
         }

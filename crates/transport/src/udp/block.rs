@@ -11,8 +11,8 @@ use std::ptr::NonNull;
 /// Where a block starts: on a cache line.
 const ALIGN: usize = 64;
 
-/// The alignment that the allocator is asked for. With a larger one, `alloc_zeroed` writes the
-/// zeros itself, and so touches all pages; with this one, it does not touch the pages of a large
+/// The alignment that the allocator is asked for. With a larger alignment, `alloc_zeroed` writes
+/// the zeros itself, and so touches all pages. With 16, it does not touch the pages of a large
 /// block, because the kernel delivers them zeroed.
 const ASKED: usize = 16;
 

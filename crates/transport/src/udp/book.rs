@@ -43,8 +43,9 @@ impl Book {
         if buffer < MIN_DATAGRAM_BYTES {
             return Err(invalid("the longest datagram is too short for packets"));
         }
-        // The peer's link may have a shorter MTU than ours, and its offer does not state the MTU: a
-        // kernel's UDP has buffers for every datagram.
+        // Not the longest datagram of our link: the peer's link may have a shorter MTU, and the
+        // peer's offer does not state it. It states the peer's buffer, and a kernel's UDP socket
+        // has a buffer for the longest datagram of all.
         let datagram = options.datagram_from(home.ip());
         if !(MIN_DATAGRAM_BYTES..=MAX_DATAGRAM_BYTES).contains(&datagram) {
             return Err(invalid("datagram_bytes is outside its limits"));

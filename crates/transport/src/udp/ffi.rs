@@ -152,7 +152,7 @@ pub(super) fn recv_from(
     let at = room.as_mut_ptr().cast::<c_void>();
     *source = RawAddr::room();
     let (from, mut len) = (source.as_mut_ptr(), source.len());
-    // SAFETY: the kernel writes at most `room.len()` bytes into `room`, which is ours alone, and at
+    // SAFETY: the kernel writes at most `room.len()` bytes into `room`, which only we use, and at
     // most `len` bytes of an address.
     let got = unsafe {
         let flags = libc::MSG_TRUNC;

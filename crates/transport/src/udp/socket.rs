@@ -291,7 +291,7 @@ fn is_only_v6(fd: BorrowedFd<'_>) -> bool {
 }
 
 /// Sets ECT(0) on sent datagrams, and asks for the bits of received ones. False if the kernel does
-/// not deliver these.
+/// not deliver the bits.
 fn mark_ecn(fd: BorrowedFd<'_>, is_v6: bool, read: bool) -> bool {
     let (level, send, receive) = if is_v6 {
         (libc::IPPROTO_IPV6, libc::IPV6_TCLASS, libc::IPV6_RECVTCLASS)

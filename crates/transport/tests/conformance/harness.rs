@@ -1,8 +1,8 @@
 //! Endpoints to test with, and packets that identify themselves.
 //!
 //! A packet begins with its own length, its number and its sender, and continues with bytes that
-//! follow from those. So a test can split a frame that holds several packets, and find a wrong
-//! byte, without information from the transport.
+//! are computed from these three. So a test can split a frame that holds several packets, and find
+//! a wrong byte, without information from the transport.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! ECN bits: ECT(0) on all sent datagrams; "congestion experienced" is read where it matters.
+//! ECN bits: an endpoint sends all datagrams with ECT(0), and reports "congestion experienced" of
+//! received ones unless its socket is bound to loopback.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};

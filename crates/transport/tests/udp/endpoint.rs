@@ -10,7 +10,7 @@ use dunlin_transport::connect::{Connect, EndpointUid, PeerInfo, meet};
 use dunlin_transport::counters::Counters;
 use dunlin_transport::udp::{Options, Udp, UdpRx, UdpTx};
 
-/// Bytes of the length and the number, and so of the shortest packet.
+/// Bytes of the shortest packet, which has only its length and its number.
 pub(crate) const SHORTEST: usize = 8;
 /// Longest time that loopback may need.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -82,7 +82,7 @@ impl Endpoint {
         }
     }
 
-    /// Sends one burst. The bytes of the msgbufs change before this returns.
+    /// Sends one burst, and then overwrites the msgbufs, as a program may.
     pub(crate) fn send(&mut self, packets: &[Packet]) -> TxSeq {
         let mut bufs: Vec<MsgBuf> = packets.iter().map(|packet| self.data(packet)).collect();
         let items: Vec<TxItem> = packets

@@ -59,8 +59,8 @@ fn segments_are_cut_up_on_a_link_of_mtu_1500() {
     );
 }
 
-/// Sends what a router would send that has refused a long datagram from `from` to `to` (ICMP), from
-/// the host of the latter.
+/// Sends, from the host of `to`, the ICMP message of a router that has refused a long datagram from
+/// `from` to `to`.
 fn refuse_long(host: &Host, from: SocketAddrV4, to: SocketAddrV4) {
     let mut refused = vec![3, 4, 0, 0, 0, 0];
     // A limit that changes nothing here.
@@ -94,7 +94,8 @@ fn a_refused_long_datagram_loses_no_later_one_and_counts_no_corrupt_one() {
         open(&network.left, &Options::default()),
         open(&network.right, &Options::default()),
     );
-    // As over a control connection: a socket is tied only to a peer at that one's address.
+    // The addresses of a control connection between the hosts: a socket is tied to a peer only if
+    // the peer offers the address of its connection.
     let info = |peer: &Endpoint, at: &Host, from: &Host| PeerInfo {
         same_host: false,
         same_process: false,

@@ -41,7 +41,7 @@ impl Features {
         Self(self.0 | other.0)
     }
 
-    /// Whether every ability of `other` is among these.
+    /// Whether `other` has no ability that these features lack.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

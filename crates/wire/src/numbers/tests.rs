@@ -23,7 +23,7 @@ fn counts() -> impl Strategy<Value = u64> {
 
 proptest! {
     #[test]
-    fn order_is_that_of_the_model(count in counts(), distance in 1_u64..1 << 31) {
+    fn numbers_have_the_order_of_their_counts(count in counts(), distance in 1_u64..1 << 31) {
         let (early, late) = (wire_number(count), wire_number(count + distance));
         prop_assert!(early.is_before(late));
         prop_assert!(!late.is_before(early));

@@ -24,7 +24,7 @@ struct File {
     heading: &'static str,
     /// The blocks that the file must contain.
     blocks: fn() -> Vec<Block>,
-    /// Renders a block again from its input lines alone.
+    /// Renders a block again, only from its input lines.
     reread: fn(&Block) -> Block,
 }
 

@@ -1,4 +1,5 @@
-//! Every check of the layout finds its bad example, and accepts a file exactly at the limit.
+//! Every check of the layout finds its bad example, and accepts a file that is just within all
+//! limits.
 
 use super::*;
 

@@ -31,7 +31,7 @@ fn comments_of_all_kinds_are_prose() {
 }
 
 #[test]
-fn literals_are_not() {
+fn literals_are_not_prose() {
     for code in [
         r#"let a = "// no";"#,
         r#"let a = "\"// no";"#,

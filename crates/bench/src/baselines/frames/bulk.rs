@@ -3,9 +3,9 @@
 //! sum, and acknowledges every few packets. So the sender never has more in flight than the link
 //! can hold, and no packet is lost.
 //!
-//! Each buffer is as large as the messages that the library has in flight, up to 256 MiB. If it
-//! were smaller, the packets would come from a cache, and go to one, that messages of that size do
-//! not fit.
+//! Each buffer is as large as the messages that the library has in flight, up to 256 MiB. With
+//! smaller buffers, packets would be read from, and written to, caches that are too small for
+//! messages of that size.
 
 use std::hint;
 use std::time::{Duration, Instant};

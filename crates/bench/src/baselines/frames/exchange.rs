@@ -1,5 +1,6 @@
-//! Requests and answers over AF_XDP or DPDK. The numbers in flight and in a batch are as in `rate`,
-//! and each message has its own packet: the upper bound for rates without packing.
+//! Requests and answers over AF_XDP or DPDK. As many requests are in flight, and in a batch, as in
+//! `rate`, and each message has its own packet. The result is an upper bound for the rates without
+//! packing.
 
 use std::hint;
 use std::time::{Duration, Instant};

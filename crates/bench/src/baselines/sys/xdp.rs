@@ -47,7 +47,7 @@ pub(crate) struct Port {
     tx: Ring<libc::xdp_desc>,
     fill: Ring<u64>,
     completion: Ring<u64>,
-    /// Frames of one packet, and the number of such groups in the sending half.
+    /// A group has `pieces` frames, enough for one packet. The sending half has `groups` groups.
     pieces: u32,
     groups: u32,
     next: u32,
@@ -136,8 +136,9 @@ impl Port {
         let first = (SLOTS + self.next * self.pieces) as usize * FRAME;
         self.next = (self.next + 1) % self.groups;
         assert!(len <= self.pieces as usize * FRAME);
-        // SAFETY: these frames are in the sending half. The kernel has fewer frames than there are
-        // groups, in the order in which they were pushed, so it has none of this group.
+        // SAFETY: these frames are in the sending half. Groups are pushed in rotation, and the
+        // kernel returns frames in that order. It has fewer frames than there are groups, so this
+        // group, the oldest one, has come back.
         write(unsafe { std::slice::from_raw_parts_mut(self.region.add(first), len) });
         for at in (0..len).step_by(FRAME) {
             let rest = len - at;

@@ -25,8 +25,8 @@ const SEGMENTS: u32 = 45;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Memory(pub(super) Messages);
 
-/// Bare packets, each with as much data as a packet of the library, from and to as much memory as
-/// these messages have.
+/// Bare packets, each with as much data as a packet of the library. They are read from, and written
+/// to, as much memory as these messages have.
 pub(super) fn packets(kind: Kind, messages: Messages) -> FrameBulk {
     let data = match kind {
         Kind::Xdp(_) | Kind::Kernel => JUMBO,

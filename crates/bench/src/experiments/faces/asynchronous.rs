@@ -81,8 +81,9 @@ pub(super) fn call<T: Medium>(
             None => Ok(client.completed.get()),
         }
     })?;
-    // If a `Local` is dropped, it cancels its calls, and the server repeats responses that it
-    // has already sent. Such a response must not count as a retransmission.
+    // A `Local` that is dropped cancels its calls. If the server has already answered such a
+    // call, it sends the response again, and would count a retransmission. So the client waits
+    // for all responses first.
     client.is_over.set(true);
     let begin = Instant::now();
     while client.unanswered.get() > 0 && client.wrong.borrow().is_none() {

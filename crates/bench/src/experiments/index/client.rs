@@ -1,5 +1,5 @@
 //! The process that gets, scans and echoes. It draws a key and writes a request for each operation,
-//! also for echoes, so that the rates differ by the server's work alone.
+//! also for echoes, so that the rates differ only by the server's work.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -1,11 +1,11 @@
 //! The process with all replicas: three endpoints on one thread, each with its replica, in turn.
 //! The same endpoints answer the echoes of the baseline, so echoes wait as long for their turn.
 //!
-//! One put at a time waits for the leader and one follower, so the leader then has a turn before
-//! that of each follower: the other follower does not delay the answer. Over UDP, this saved an
-//! eighth of the processor time from a put to its answer, with the client on the same thread. With
-//! 32 puts in flight, all replicas have one turn each: the leader's bursts are then longer, and the
-//! rate over shared memory was a tenth higher.
+//! If there is one put at a time, its answer needs the leader and one follower. The leader then has
+//! a turn before the turn of each follower, so that the other follower does not delay the answer.
+//! Over UDP, this saved an eighth of the processor time from a put to its answer, with the client
+//! on the same thread. With 32 puts in flight, all replicas have one turn each: the leader's bursts
+//! are then longer, and the rate over shared memory was a tenth higher.
 //!
 //! The time of a put at the leader begins when its handler takes the request, and ends when the
 //! leader has applied its entry, as in the paper's program.

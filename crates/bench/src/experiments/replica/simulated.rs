@@ -36,7 +36,8 @@ const STEP: Nanos = Nanos(300);
 /// Time between two looks at the processes from outside.
 const GLANCE: Nanos = Nanos::from_micros(50);
 
-/// The paper's CX5 cluster. The time until a NIC reads a packet (`dma`) makes an echo take 2.3 µs.
+/// The paper's CX5 cluster. `dma`, the time until a NIC reads a packet, is chosen so that an echo
+/// takes 2.3 µs.
 fn cx5() -> NetConfig {
     NetConfig {
         line_rate: 5_000_000_000,
@@ -50,7 +51,7 @@ fn cx5() -> NetConfig {
         frame_overhead: 66,
         dma: (Nanos(585), Nanos(585)),
         cpu: CpuCosts {
-            // Some 40 instructions (`budget.toml`), in addition to its packets.
+            // Some 40 instructions (`budget.toml`). Packets cost extra.
             iteration: Nanos(10),
             packet: Nanos(50),
             kilobyte: Nanos(100),

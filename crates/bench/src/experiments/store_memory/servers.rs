@@ -22,7 +22,8 @@ const MIB: f64 = (1 << 20) as f64;
 /// A server may have up to this many times the resident memory of the other one.
 const ALLOWED: f64 = 1.01;
 
-/// MiB of resident memory by which a server grows after its start: buffers of its connection.
+/// MiB by which a server's resident memory grows after its start, for the buffers of its
+/// connection.
 const GROWS_BY: f64 = 0.5;
 
 /// The most starts of a server until its memory fits.

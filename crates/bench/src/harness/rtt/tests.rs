@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::*;
 
 #[test]
-fn quantiles_are_of_the_trips_that_were_made() {
+fn quantiles_come_from_the_trips_that_were_made() {
     // Every 64th trip is slow: that changes the p99, but not the median.
     let trip = |counter: u64| {
         let begin = Instant::now();

@@ -35,7 +35,8 @@ fn kernel() -> Fact {
     kernel_of(&release, xdp_setup::check_kernel())
 }
 
-/// A kernel of this release, which has AF_XDP sockets or an error that says why it has none.
+/// Whether a kernel of this release is new enough, and has AF_XDP sockets; `sockets`: the result of
+/// an attempt to open one.
 fn kernel_of(release: &str, sockets: io::Result<()>) -> Fact {
     let is_new = version(release).is_some_and(|version| version >= OLDEST);
     let fact = Fact::good("xdp: kernel", format!("Linux {release}"));
@@ -111,7 +112,7 @@ fn privileges() -> Fact {
     )
 }
 
-/// The needed capabilities that are not among these.
+/// The needed capabilities that `capabilities` lacks.
 fn missing(capabilities: u64) -> Vec<&'static str> {
     let lacks = |(_, bit): &&(&str, u32)| capabilities >> bit & 1 == 0;
     NEEDED.iter().filter(lacks).map(|(name, _)| *name).collect()

@@ -163,7 +163,8 @@ impl Dump {
         for keys in keys.chunks(AT_ONCE) {
             self.write_items(keys, kv)?;
         }
-        // After a restart, the keys are those of another table, or gets have found nothing.
+        // If the server has restarted, these keys may belong to another table, or gets may have
+        // found nothing.
         if kv.map(server)?.tag() != self.at.tag {
             bail!("the server has restarted meanwhile; begin another dump");
         }

@@ -11,7 +11,7 @@ use dunlin_memcached::encode_base64;
 
 use crate::commands::target::resolve;
 
-/// Keys of one read.
+/// The most keys that are read at a time.
 const KEYS: usize = 100;
 
 /// The longest line of an answer.
@@ -36,8 +36,8 @@ pub(super) struct Part {
     pub(super) items: Vec<Item>,
     /// The number of items that left before they were read.
     pub(super) gone: u64,
-    /// Keys with spaces or control characters that memcached does not take in base64: such a text
-    /// has at most 250 bytes too, and old versions have no base64.
+    /// Keys with spaces or control characters, which a command can name only in base64, if
+    /// memcached refused that name. Old versions know no base64, and a name has at most 250 bytes.
     pub(super) nameless: Vec<Vec<u8>>,
 }
 
@@ -195,7 +195,7 @@ fn listing(line: &str) -> anyhow::Result<(Vec<u8>, u64)> {
     Ok((key, expires))
 }
 
-/// The bytes of a key in which memcached has written some as `%` and two digits.
+/// The bytes of a key. Memcached has written some of them as `%` and two hexadecimal digits.
 fn decoded(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();

@@ -390,7 +390,7 @@ fn watch<T: Configurable>(
     Ok(())
 }
 
-/// The news that no leader answers, or that one answers again.
+/// The line that reports that no leader answers (`is_gone`), or that a leader answers again.
 fn news(is_gone: bool, from: u64) -> String {
     match is_gone {
         true => format!(

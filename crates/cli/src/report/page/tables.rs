@@ -9,7 +9,8 @@ use harness::draw::escape;
 use harness::figure::figure;
 use harness::row::Row;
 
-/// The published figures of an experiment, each with the figures of the rows that measure the same.
+/// The published figures of an experiment, each with our figures from the rows that measure the
+/// same quantity.
 pub(super) fn published(out: &mut String, all: &[Published], rows: &[&Row]) {
     // Without rows, even the unit of the published figures is unknown.
     if all.is_empty() || rows.is_empty() {

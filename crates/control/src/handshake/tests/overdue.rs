@@ -26,8 +26,8 @@ fn expire(handshake: &mut Tested, failure: ConnectFailure) -> Vec<Taken> {
     steps(handshake)
 }
 
-/// Checks that session 0 has ended with this failure and is counted under this stage alone, and
-/// that nothing of it is left once the other sessions have ended too.
+/// Checks that session 0 has ended with this failure and is counted only under this stage, and that
+/// nothing of it is left once the other sessions have ended too.
 fn check_ended(mut handshake: Tested, failure: ConnectFailure, stage: &str) {
     assert_eq!(handshake.failure(Session::NONE), Some(failure));
     let counts = handshake.overdue().named();

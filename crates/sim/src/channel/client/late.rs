@@ -1,5 +1,5 @@
-//! The planted bug `late-end-of-lost`: after a server has failed, the client handles the ends of
-//! its attempts later than it learns of them.
+//! The planted bug `late-end-of-lost`: after a server has failed, the client learns of the ends of
+//! its attempts in time, but handles them late.
 
 use dunlin_core::{Done, Nanos, RpcError};
 

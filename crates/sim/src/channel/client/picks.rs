@@ -3,9 +3,9 @@
 //! happened.
 //!
 //! - Round robin: the counts of a span differ by at most 1.
-//! - Least of two: no call goes to a server with more than [`WEIGHT`] times as many outstanding
-//!   attempts as each other one. In a span, equal servers have equal shares, and a slow server has
-//!   a small one.
+//! - Least of two: no call goes to a server that has more than [`WEIGHT`] times as many
+//!   outstanding attempts as the busiest of the other servers. In a span, equal servers have equal
+//!   shares, and a slow server has a small one.
 //! - Hash: a key stays while its server is ready. In a span, servers have equal shares of the keys.
 //!   A server that leaves moves only its share of the keys.
 //!
@@ -66,7 +66,7 @@ struct Span {
 /// slow server. With fewer, servers are often idle.
 const LOADED: u64 = 2;
 
-/// The number of times that an outstanding attempt at a slow server counts, at most.
+/// An outstanding attempt at a slow server counts as at most this many attempts.
 const WEIGHT: u32 = 4;
 
 pub(super) struct Picks {
@@ -131,7 +131,8 @@ impl Picks {
         let is_picked = |(was, is): &(&Ready, Ready)| was.1 < is.1;
         let mut both = before.ready.iter().zip(ready(machine));
         let Some((&(server, busy), _)) = both.find(is_picked) else {
-            // The call waits, so the next one may be sent after it.
+            // No server got the call yet. The machine picks one later, when this judge does not
+            // look, so the next call begins a new span.
             self.span.ready = 0;
             return Ok(());
         };

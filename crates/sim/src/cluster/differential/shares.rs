@@ -27,11 +27,11 @@ pub struct OwnPath {
 pub enum Count {
     /// From the counters of an endpoint.
     Endpoints(fn(&Counters) -> Taken),
-    /// From those of the network.
+    /// From the network's counts of staged packets.
     Network(fn(&StagedPackets) -> Taken),
 }
 
-/// How many of the packets that could take a path did so.
+/// How many of the packets that could take a path took it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Taken {
     /// Packets on the path.
@@ -86,11 +86,10 @@ impl Shares {
         }
     }
 
-    /// Checks that enough packets took the path. The least percentages are those of
-    /// [`OwnPath::least`].
+    /// Checks that enough packets took the path, by the percentages of [`OwnPath::least`].
     ///
     /// # Errors
-    /// If the path was taken by too few packets for the comparison to prove anything.
+    /// Too few packets took the path, so the comparison would prove nothing.
     pub fn judge(&self, [sound, all]: [u64; 2]) -> Result<(), String> {
         if !self.sound.is_at_least(sound) {
             let what = self.sound;

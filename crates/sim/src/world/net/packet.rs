@@ -16,9 +16,9 @@ use dunlin_wire::{HEADER_LEN, Header};
 #[derive(Clone, Debug)]
 pub(super) struct Packet {
     pub(super) item: TxItem,
-    /// Bytes after those of the item, if they are not in a msgbuf.
+    /// Bytes that follow the item's inline bytes, if they are not in a msgbuf.
     copied: Vec<u8>,
-    /// The fault of a packet whose msgbuf had changed before it was read.
+    /// The fault, if the packet's msgbuf had changed before the NIC read it.
     pub(super) problem: Option<String>,
 }
 
@@ -31,11 +31,11 @@ pub struct StagedPackets {
     pub in_rows: u64,
     /// Those that are longer than a line, with a message that is always copied into the lane.
     pub middle: u64,
-    /// Those that are longer.
+    /// Those that are longer than that, whose message may be copied or lent.
     pub long: u64,
-    /// Those among the longer ones that were handed over alone or in rows.
+    /// Those counted in `long` that were handed over singly or in rows.
     pub long_alike: u64,
-    /// Those among them whose message was copied from its msgbuf.
+    /// Those counted in `long_alike` whose message was copied from its msgbuf.
     pub from_msgbufs: u64,
 }
 

@@ -122,10 +122,10 @@ impl Consumer {
         Some(At { at, len, cells })
     }
 
-    /// Takes packets of `len` bytes each, with `CELLS` cells each, or with more than two if `CELLS`
-    /// is 0: those that have come, up to `most`, the end of the ring, or a packet of another
-    /// length. Returns the index of the first packet's first cell, and the number of packets, which
-    /// is 0 if the length is impossible here.
+    /// Takes the packets that have come, as long as they have `len` bytes each: at most `most`, and
+    /// none after the end of the ring. `CELLS` is the number of cells of such a packet, or 0 if
+    /// that is more than two. Returns the index of the first packet's first cell, and the number of
+    /// packets, which is 0 if this ring cannot have a packet of this length.
     #[inline(always)]
     pub(in crate::shm) fn take_row<const CELLS: u32>(
         &mut self,
@@ -145,10 +145,10 @@ impl Consumer {
         (first, taken / cells)
     }
 
-    /// Takes packets of up to `longest` bytes, whatever their lengths: those that have come, up to
-    /// `most`, the end of the ring, or a packet of another kind. `each` gets length and cells of a
-    /// packet. Returns the index of the first one's first cell, the number of all cells, and
-    /// whether a packet of another kind comes next. No jump depends on a packet's length.
+    /// Takes the packets that have come, as long as they have up to `longest` bytes each: at most
+    /// `most`, and none after the end of the ring. `each` gets the length and the number of cells
+    /// of a packet. Returns the index of the first packet's first cell, the number of all cells,
+    /// and whether a packet of another kind comes next. No jump depends on a packet's length.
     #[inline(always)]
     pub(in crate::shm) fn take_mixed(
         &mut self,
@@ -181,10 +181,10 @@ impl Consumer {
         (first as usize, (at - first) as usize, others)
     }
 
-    /// Takes packets of up to `longest` bytes, but no more than `most`, and stops at a packet of
-    /// another kind or at the end of the ring. `longest` must be at least the length of a packet
-    /// that fills one cell. `each` gets a packet and its index in the run. Returns the number of
-    /// packets, and whether another kind comes next.
+    /// Takes the packets that have come, as long as they have up to `longest` bytes each: at most
+    /// `most`, and none after the end of the ring. `longest` must be at least the length of a
+    /// packet that fills one cell. `each` gets a packet and its index in the run. Returns the
+    /// number of packets, and whether another kind comes next.
     #[inline(always)]
     pub(in crate::shm) fn take_run(
         &mut self,
@@ -280,9 +280,10 @@ impl Consumer {
         }
     }
 
-    /// The address of the first cell, from the head on, at which a packet with that cell needs this
-    /// end, because cells must be given back first or the next packet is in the next lap.
-    /// [`Self::catch_up`] notes the packets that were taken before.
+    /// The address up to which a receiver may take packets without this end. A packet that contains
+    /// the cell at this address needs this end, because cells must be given back first, or because
+    /// the next packet is in the next lap. [`Self::catch_up`] notes the packets that were taken in
+    /// that way.
     #[cfg(not(loom))]
     pub(in crate::shm) fn end_of_run(&self) -> usize {
         let until_give_back = self.give_at.saturating_sub(self.head);
@@ -301,8 +302,8 @@ impl Consumer {
         debug_assert_eq!(watch, self.watch());
     }
 
-    /// Takes the packet at the head, if it is alone and lies before the address `end`, as a
-    /// receiver does that has only the watch.
+    /// Takes the packet at the head, if it is a lone packet that lies before the address `end`. It
+    /// uses only the watch, as plain bursts do.
     #[cfg(any(test, fuzzing, feature = "check"))]
     pub(in crate::shm) fn take_by_watch(&mut self, end: usize) -> Option<At> {
         let watch = self.watch();

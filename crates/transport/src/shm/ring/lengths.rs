@@ -27,7 +27,7 @@ impl Lengths {
         }
     }
 
-    /// Whether a length is one of these. One comparison checks both ends.
+    /// Whether a length is one of these lengths. One comparison checks both ends.
     #[inline(always)]
     pub(super) const fn contain(self, len: usize) -> bool {
         len.wrapping_sub(SHORT + 1) < self.count

@@ -42,9 +42,9 @@ pub(in crate::shm) struct Lent {
 // SAFETY: as for the producer, whose cells these are.
 unsafe impl Send for Lent {}
 
-/// A sender pauses after a packet to check what it put off: in a clean run, if the index of the
-/// next cell is a multiple of this, and in a block, if the number of its packets is. Clean runs end
-/// at such a pause.
+/// After some packets, a sender pauses to do the checks that it has put off. In a clean run, it
+/// pauses when the index of the next cell is a multiple of this number; in a block, when the number
+/// of packets in the block is such a multiple. Clean runs end at such a pause.
 const PAUSE: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// After each packet of a clean run, while its peer works, a sender claims the line of the cell

@@ -93,7 +93,8 @@ impl Fill {
         // SAFETY: the cells are the caller's, and have room for header and message, which is longer
         // than four halves.
         unsafe {
-            // The compiler would keep many values computed from `len` in memory.
+            // The length comes from the slice: if it were computed from `len`, the compiler would
+            // keep many values in memory.
             self.cells
                 .write_message(at, message.as_ptr(), message.len());
             self.cells.write_header(at, header);

@@ -78,9 +78,9 @@ impl Producer {
         count
     }
 
-    /// Does the same for packets of several cells each. `HALVES` is the number of half cells that
-    /// they have after the first cell; 0 makes code for any number. This is a separate function,
-    /// because it needs all registers.
+    /// Like [`Self::push_row`], for packets of several cells each. `HALVES` is the number of half
+    /// cells that they have after the first cell; 0 makes code for any number. This is a separate
+    /// function, because it needs all registers.
     #[inline(never)]
     fn push_long_row<const HALVES: usize>(&mut self, lines: &[[u8; CELL]], len: usize) -> usize {
         let cells = match HALVES {
@@ -189,8 +189,8 @@ impl Producer {
         true
     }
 
-    /// Does the same for a packet of several cells, which begins in the first of these lines.
-    /// `TWO`: it has two cells.
+    /// Like [`Self::push_lone`], for a packet of several cells, which begins in the first of these
+    /// lines. `TWO`: it has two cells.
     #[inline(always)]
     pub(in crate::shm) fn push_lone_long<const TWO: bool>(
         &mut self,

@@ -9,8 +9,9 @@ use super::ShmRx;
 use super::rx_ring::Look;
 use super::shorts::{SHORT, TWO};
 
-/// The numbers by which [`ShmRx::begin_burst`] tells [`ShmRx::finish_burst`] the rest of a burst.
-/// Smaller numbers are the length of a short packet of more than two cells.
+/// Numbers with which [`ShmRx::begin_burst`] describes the rest of a burst to
+/// [`ShmRx::finish_burst`]. A smaller number is the length of a short packet of more than two
+/// cells.
 const SEVERAL: u32 = SHORT + 1;
 const OTHERS: u32 = SHORT + 2;
 const ALL: u32 = SHORT + 3;
@@ -66,8 +67,8 @@ impl ShmRx {
         takes
     }
 
-    /// Does the same for a short packet of several cells. `CELLS` is their number, or 0 if that is
-    /// more than two.
+    /// Like [`Self::takes_one`], for a short packet of several cells. `CELLS` is their number, or 0
+    /// if that is more than two.
     #[inline(always)]
     fn takes_several<const CELLS: usize>(&mut self, watch: Watch, len: u32) -> bool {
         let cells = match CELLS {

@@ -184,8 +184,8 @@ pub(super) struct Alone {
     pub(super) index: ChannelIdx,
     /// The place of its next packet; `None` unless bursts are plain.
     watch: Option<Watch>,
-    /// The address from which on the last cell of a lone packet needs the help of its ring. 0 if
-    /// all packets do, and the ring knows of all packets before the watch.
+    /// A lone packet whose last cell lies at this address or after it needs the help of its ring. 0
+    /// if all packets need that help, and the ring knows of all packets before the watch.
     open_until: usize,
     /// Longest short packet that the ring carries.
     longest: u32,
@@ -303,8 +303,8 @@ impl Alone {
         self.watch
     }
 
-    /// Takes no more packets without the only ring, which learns how many were taken so. Returns
-    /// that ring.
+    /// Makes the only ring count the packets that were taken without its help; from now on, no
+    /// packet is taken so. Returns that ring.
     #[inline(always)]
     pub(super) fn close<'a>(&mut self, rings: &'a mut [Option<RxRing>]) -> Option<&'a mut RxRing> {
         let incoming = rings.get_mut(self.index.at())?.as_mut()?;
@@ -317,7 +317,7 @@ impl Alone {
         Some(incoming)
     }
 
-    /// Lets lone packets be taken without the ring, as far as it permits.
+    /// Allows lone packets to be taken without the help of the ring, up to the end of its run.
     pub(super) fn open(&mut self, incoming: &RxRing) {
         self.longest = incoming.ring.longest().min(SHORT);
         self.open_until = incoming.ring.end_of_run();

@@ -295,7 +295,8 @@ impl Shorts {
         );
         assert!(line + left * cells <= LINES);
         // SAFETY: packets have at least one line, so there is one, and it begins with a word. The
-        // last packet's end may lie after that of the lines, as an address.
+        // end of the last packet may lie after the end of the lines; it is only an address, and
+        // nothing reads there.
         let next = unsafe { self.lines().add(line).cast::<u8>().add(WORD) };
         let next = next.as_ptr().cast_const();
         ShortFrames {

@@ -118,7 +118,8 @@ impl ShmTx {
         if self.lone.cells.is_pause() {
             // The peer is one of those that this checks.
             self.look_again();
-            // If none is left, the next packet knows which kind it needs.
+            // If no cell is left, nothing is borrowed here: only the next packet shows which kind
+            // of cells it needs.
             if self.lone.cells.have(1) {
                 self.open_lone(self.lone.cells.are_block());
             }
@@ -206,7 +207,8 @@ impl ShmTx {
     }
 
     /// Sends the only packet of a burst while no cells are lent, if no other work is needed.
-    /// `CELLS` is 1, 2, 3 for longer packets, or 0 for those whose message may not be in the lane.
+    /// `CELLS` is 1 or 2, or 3 for a packet of more cells, or 0 for a packet whose message may lie
+    /// outside the lane.
     #[inline(always)]
     pub(super) fn send_only<'a, const CELLS: usize>(
         &mut self,
@@ -252,7 +254,7 @@ impl ShmTx {
         }
     }
 
-    /// Does the same for a longer packet.
+    /// Like [`Self::send_lone_two`], for a packet of more than two cells.
     #[inline(never)]
     pub(super) fn send_lone_long(&mut self, lane: &Lane, packet: LanePacket) -> TxSeq {
         match self.send_in_block::<0>(lane, packet) {

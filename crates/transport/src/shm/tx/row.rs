@@ -62,7 +62,7 @@ impl Outgoing {
         }
     }
 
-    /// Does the same for longer packets, whose messages may lie elsewhere.
+    /// Like [`Self::send_row`], for longer packets, whose messages may lie outside the lane.
     #[inline]
     fn send_messages<'a>(
         &mut self,

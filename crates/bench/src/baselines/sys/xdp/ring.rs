@@ -1,6 +1,6 @@
 //! One of the four rings, from the side of the program.
 //!
-//! Invariant: we alone move one of the two positions, and the kernel alone moves the other one. The
+//! Invariant: only we move one of the two positions, and only the kernel moves the other. The
 //! entries between them belong to one side at a time.
 
 use std::io;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_sum_of_weights_is_that_of_all_ranks() {
+fn zeta_is_close_to_the_sum_of_all_weights() {
     for items in [1, 2, 999, 1000, 1001, 300_000] {
         let exact: f64 = (1..=items).map(weight).sum();
         let error = (zeta(items) - exact).abs();

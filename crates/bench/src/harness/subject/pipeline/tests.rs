@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn in_turn_visits_every_session_and_begins_again() {
+fn choices_in_turn_visit_every_session_and_begin_again() {
     let mut choice = Choice::default();
     let visited: Vec<_> = (0..7).map(|_| choice.next(3)).collect();
     assert_eq!(visited, [0, 1, 2, 0, 1, 2, 0].map(|index| (index, None)));

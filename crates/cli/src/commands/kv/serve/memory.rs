@@ -85,7 +85,7 @@ fn total(text: &str) -> Option<usize> {
 
 /// The lowest limit of memory, in bytes, of the control groups to which this process belongs;
 /// `None` if they have none. `read` returns the text of a file. Of both versions of control groups,
-/// only the first one has a group for memory alone.
+/// only the first has groups that limit nothing but memory.
 fn group_limit(read: impl Fn(&Path) -> Option<String>) -> Option<usize> {
     let groups = read(Path::new("/proc/self/cgroup"))?;
     let limits = groups.lines().flat_map(|line| {

@@ -23,7 +23,7 @@ fn summary(outcomes: &[Outcome]) -> (serde_json::Value, String) {
 }
 
 #[test]
-fn times_fall_between_round_numbers() {
+fn times_are_counted_in_buckets_between_1_2_and_5() {
     let answered = |micros| Outcome::Answered(Duration::from_micros(micros));
     let (object, text) = summary(&[answered(3), answered(4), answered(30), answered(900)]);
     let buckets = object["histogram"].as_array().unwrap();
@@ -44,7 +44,7 @@ fn times_fall_between_round_numbers() {
     assert!(text.contains("min 3.00, mean 234, p50 4.0"), "{text}");
 }
 
-/// The steps of the histogram itself have edges on both sides.
+/// Some of these times share a step of the inner histogram with times of another bucket.
 #[test]
 fn a_time_near_an_edge_is_counted_once() {
     let spans = [499_970, 499_999, 500_000, 500_100, 999_900, 1_000_010];

@@ -1,4 +1,5 @@
-//! Lent cells, and packets that are taken by a watch alone, compared step by step with a queue.
+//! Lent cells, and packets that are taken with nothing but a watch, compared step by step with a
+//! queue.
 
 use std::collections::VecDeque;
 
@@ -17,15 +18,14 @@ enum Step {
     Block(Vec<usize>),
     /// Sends a packet of any length through the producer.
     Push(usize),
-    /// Takes up to this number of packets, each alone, by the watch.
+    /// Takes up to this number of packets, one at a time, by the watch.
     Ahead(usize),
     /// Takes a packet through the consumer.
     Pop,
     GiveBack,
 }
 
-/// One more than the most packets of a step, and than the most steps. Miri takes 30 ms for a
-/// packet.
+/// A step has fewer packets than this, and a run fewer steps. Miri takes 30 ms for a packet.
 const MOST: usize = if cfg!(miri) { 8 } else { 40 };
 const STEPS: usize = if cfg!(miri) { 40 } else { 400 };
 
@@ -53,7 +53,7 @@ fn payload(ring: &Heap, number: usize, len: usize) -> Vec<u8> {
     word.to_le_bytes().into_iter().cycle().take(len).collect()
 }
 
-/// Takes packets, each alone, as a receiver does that has only the watch and the end of its run.
+/// Takes packets, one at a time, with nothing but the watch and the end of its run.
 fn take_ahead(ring: &mut Heap, most: usize) -> Vec<Vec<u8>> {
     let mut packets = Vec::new();
     while packets.len() < most
@@ -136,7 +136,8 @@ fn packets_in_blocks_shift_over_cells_with_data() {
         let packet = payload(&ring, number, lens[number % lens.len()]);
         let row = Row::new(std::slice::from_ref(&packet));
         if push_in_block(&mut ring.producer, &row) == 0 {
-            // It would pass the end of a word of the set, or the producer does not know of room.
+            // A block would pass the end of a word of the set, or the producer does not know yet
+            // that there is room.
             assert_eq!(ring.push(&packet, &[]), Ok(()));
         }
         let taken = take_ahead(&mut ring, 1);

@@ -100,8 +100,9 @@ fn the_cell_after_a_block_is_clean() {
     loom::model(|| {
         let shared = shared();
         let (mut producer, mut consumer) = (shared.producer(), shared.consumer());
-        // A packet of the first lap begins in the first cell, so this planted data stands for that
-        // of a ring whose cells lie in several words.
+        // This ring cannot get such data by sending, because a packet of the first lap begins in
+        // the first cell. A ring whose cells lie in several words of the set can, so the data is
+        // planted.
         producer.dirty.set_word_of(0, 1);
         producer.dirty.reach(u64::from(COUNT) + 1);
         for packet in [1, 2] {
