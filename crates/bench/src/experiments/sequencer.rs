@@ -61,15 +61,12 @@ const PUBLISHED: &[Published] = &[
 
 /// The rate that the client sees, and the server's own.
 const AIMS: [Aim; 2] = [
-    almost_echoes("numbers_per_s", &[("speculates", "false"), ("batch", "16")]),
-    almost_echoes("server_per_s", &[]),
+    almost_echoes("numbers_per_s"),
+    almost_echoes("server_per_s"),
 ];
 
-const fn almost_echoes(
-    metric: &'static str,
-    params: &'static [(&'static str, &'static str)],
-) -> Aim {
-    Aim::of_ratio((metric, "shm"), params, Bound::AtLeast(0.95))
+const fn almost_echoes(metric: &'static str) -> Aim {
+    Aim::of_ratio((metric, "shm"), &[], Bound::AtLeast(0.95))
 }
 
 /// Sessions of the process that takes numbers.
