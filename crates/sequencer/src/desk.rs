@@ -54,23 +54,11 @@ impl Desk {
         &mut self.sequencer
     }
 
-    /// Answers a request with a number at once. Returns requests that are not like almost all others
-    /// ([`Sequencer::take_usual`]), for [`Self::on_take`].
+    /// Takes numbers for a request of the usual kind; see [`Sequencer::take_usual`]. `None`:
+    /// [`Self::on_take`] must handle the request.
     #[inline]
-    pub(crate) fn on_usual_take<'a>(
-        &mut self,
-        request: Request<'a>,
-        cx: &mut Cx<'_>,
-    ) -> Result<(), Request<'a>> {
-        let Some(words) = Words::of(request.data()) else {
-            return Err(request);
-        };
-        let Some(first) = self.sequencer.take_usual(words, cx.now()) else {
-            return Err(request);
-        };
-        let bytes = first.to_le_bytes();
-        request.reply(cx, bytes.len(), |out| out.copy_from_slice(&bytes));
-        Ok(())
+    pub(crate) fn take_usual(&mut self, request: &[u8], cx: &Cx<'_>) -> Option<u64> {
+        self.sequencer.take_usual(Words::of(request)?, cx.now())
     }
 
     /// Answers a request, or keeps it until the disk has done its part.
@@ -170,8 +158,14 @@ impl Desk {
 #[inline]
 fn reply(answer: Answer, request: Request<'_>, cx: &mut Cx<'_>) {
     match answer {
-        Answer::Whole(first) => request.reply_bytes(cx, &first.to_le_bytes()),
-        Answer::Lower(lower) => request.reply_bytes(cx, &lower.to_le_bytes()),
+        Answer::Whole(first) => {
+            let bytes = first.to_le_bytes();
+            request.reply(cx, bytes.len(), |out| out.copy_from_slice(&bytes));
+        }
+        Answer::Lower(lower) => {
+            let bytes = lower.to_le_bytes();
+            request.reply(cx, bytes.len(), |out| out.copy_from_slice(&bytes));
+        }
         Answer::Refused(status) => request.reply_bytes(cx, &[status.number()]),
     }
 }
