@@ -115,7 +115,8 @@ fn cases(transports: &[Transport]) -> Vec<Case> {
         let batches = BATCHES.map(|batch| (1, batch, false));
         let all = clients.into_iter().chain(batches).chain([(1, BATCH, true)]);
         for (clients, batch, speculates) in all {
-            let params: [(&str, Value); 4] = [
+            let params: [(&str, Value); 5] = [
+                ("turns", false.into()),
                 ("clients", clients.into()),
                 ("batch", batch.into()),
                 ("speculates", speculates.into()),
