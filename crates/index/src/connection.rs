@@ -173,8 +173,15 @@ impl<T: Open> Connection<T> {
             let ScanAnswer::Items { more, count, .. } = answer else {
                 return Err(Error::Incompatible);
             };
-            let mut at = None;
+            let mut at = last;
             for entry in answer.entries() {
+                // A server that showed the same keys again would keep clients busy for ever.
+                let is_next = at
+                    .as_ref()
+                    .is_none_or(|at| follows(entry.key, at, direction));
+                if !is_next || !range.contains(entry.key) {
+                    return Err(Error::Incompatible);
+                }
                 show(entry.key, entry.value);
                 at = Some(entry.key.to_vec());
             }
@@ -183,7 +190,10 @@ impl<T: Open> Connection<T> {
                 return Ok(None);
             }
             // An answer that promises more items has at least one.
-            last = Some(at.ok_or(Error::Incompatible)?);
+            if count == 0 {
+                return Err(Error::Incompatible);
+            }
+            last = at;
             if left == 0 {
                 return Ok(last);
             }
@@ -247,6 +257,14 @@ impl<T: Open> Connection<T> {
                 return end;
             }
         }
+    }
+}
+
+/// Whether a scan in this direction shows `key` after `last`.
+fn follows(key: &[u8], last: &[u8], direction: Direction) -> bool {
+    match direction {
+        Direction::Forward => key > last,
+        Direction::Backward => key < last,
     }
 }
 

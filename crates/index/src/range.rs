@@ -68,6 +68,17 @@ impl<'a> Range<'a> {
             && !matches!((start, end), (Some(start), Some(end)) if start > end)
     }
 
+    /// Whether the range has this key.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        let starts = match self.start {
+            Start::First => true,
+            Start::At(start) => key >= start,
+            Start::After(start) => key > start,
+        };
+        starts && self.end.is_none_or(|end| key < end)
+    }
+
     /// The part of this range that a scan has not shown yet, after `last`.
     #[must_use]
     pub const fn after(self, last: &'a [u8], direction: Direction) -> Self {

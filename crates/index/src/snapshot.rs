@@ -5,8 +5,9 @@
 //! A snapshot is not the state at one moment: an item that is written or deleted meanwhile may or
 //! may not be in it. A file gets its name only after all of it is on the disk.
 
-use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::{error, fmt};
 
@@ -147,38 +148,83 @@ pub fn read(mut from: impl Read, mut show: impl FnMut(&[u8], &[u8])) -> Result<u
 /// the disk.
 ///
 /// # Errors
-/// Errors of the system and of `fill`. An earlier file of that name is then unchanged, unless only
+/// Errors of the system and of `fill`, and [`ResourceBusy`](io::ErrorKind::ResourceBusy) if another
+/// process writes a file of that name. An earlier file of that name is then unchanged, unless only
 /// the sync of the new name has failed.
 pub fn write_file<E: From<io::Error>>(
     path: &Path,
-    fill: impl FnOnce(&mut Writer<BufWriter<File>>) -> Result<(), E>,
+    fill: impl FnOnce(&mut Writer<BufWriter<&File>>) -> Result<(), E>,
 ) -> Result<u64, E> {
     let mut draft = path.as_os_str().to_owned();
     draft.push(".draft");
     let draft = Path::new(&draft);
-    let mut writer = Writer::new(BufWriter::new(File::create(draft)?))?;
-    if let Err(error) = fill(&mut writer) {
+    let file = open_draft(draft)?;
+    let written = fill_draft(&file, fill).inspect_err(|_| {
+        // It may be what fills the disk.
         let _ = fs::remove_file(draft);
-        return Err(error);
-    }
-    let (out, count) = writer.end()?;
-    out.get_ref().sync_all()?;
+    })?;
     // The new name survives a power failure, too.
     let folder = path.parent().unwrap_or(Path::new(""));
     let folder = File::open(Path::new(".").join(folder))?;
     fs::rename(draft, path)?;
     folder.sync_all()?;
+    Ok(written)
+}
+
+/// Opens an empty draft, which no other process opens until it is closed. A process that was killed
+/// may have left its draft.
+fn open_draft(draft: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(draft)?;
+    let is_free = match file.try_lock() {
+        // Otherwise, the other process has meanwhile given the file its final name.
+        Ok(()) => is_named(&file, draft)?,
+        Err(TryLockError::WouldBlock) => false,
+        Err(TryLockError::Error(error)) => return Err(error),
+    };
+    if !is_free {
+        let text = format!("another process writes {}", draft.display());
+        return Err(io::Error::new(io::ErrorKind::ResourceBusy, text));
+    }
+    file.set_len(0)?;
+    Ok(file)
+}
+
+/// Whether the file has this name.
+fn is_named(file: &File, path: &Path) -> io::Result<bool> {
+    let place = |of: &Metadata| (of.dev(), of.ino());
+    match fs::metadata(path) {
+        Ok(named) => Ok(place(&named) == place(&file.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn fill_draft<E: From<io::Error>>(
+    file: &File,
+    fill: impl FnOnce(&mut Writer<BufWriter<&File>>) -> Result<(), E>,
+) -> Result<u64, E> {
+    let mut writer = Writer::new(BufWriter::new(file))?;
+    fill(&mut writer)?;
+    let (_, count) = writer.end()?;
+    file.sync_all()?;
     Ok(count)
 }
 
 /// Reads a file twice: the first time to check all of it, the second time to call `show` with the
-/// items. So `show` gets no item of a damaged file.
+/// items. So `show` gets no item of a damaged file, even if another file gets its name meanwhile.
 ///
 /// # Errors
 /// [`SnapshotError`].
 pub fn read_file(path: &Path, show: impl FnMut(&[u8], &[u8])) -> Result<u64, SnapshotError> {
-    read(BufReader::new(File::open(path)?), |_, _| {})?;
-    read(BufReader::new(File::open(path)?), show)
+    let mut file = File::open(path)?;
+    read(BufReader::new(&file), |_, _| {})?;
+    file.rewind()?;
+    read(BufReader::new(&file), show)
 }
 
 /// FNV-1a with a mixing step.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use dunlin_core::Config;
 use dunlin_index::serve_in_dispatch;
 use dunlin_index::{
-    Connection, Direction, Error, Index, MAX_LIMIT, MAX_VALUE, Range, Total, serve,
+    Connection, Direction, Error, Index, MAX_LIMIT, MAX_VALUE, Range, SCAN, Total, serve,
 };
 use dunlin_nexus::{ConnectOptions, Nexus, Open, Rpc};
 use dunlin_transport::auto::Auto;
@@ -181,4 +181,34 @@ fn invalid_requests_are_refused() {
         Ok(1),
         "nothing is lost"
     );
+}
+
+#[test]
+fn a_server_that_shows_a_key_again_and_again_is_left() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let (address, stop) = (nexus.address(), Arc::new(AtomicBool::new(false)));
+    let stopped = Arc::clone(&stop);
+    let thread = std::thread::spawn(move || {
+        let builder = nexus.endpoint_builder::<Shm>().config(small);
+        let mut rpc: Rpc<Shm, ()> = builder.build(()).unwrap();
+        rpc.on(SCAN, |(), request, cx| {
+            // An item with the key `k` and no value, and the promise of more items.
+            request.reply_bytes(cx, &[0, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, b'k']);
+        });
+        rpc.run_until(|_| stopped.load(Ordering::Relaxed));
+    });
+    let server = Server {
+        address,
+        stop,
+        threads: vec![thread],
+    };
+    let mut index = server.connect::<Shm>(0);
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut shown = 0;
+        let scanned = index.scan(Range::ALL, direction, 1000, |_, _| shown += 1);
+        assert_eq!((scanned, shown), (Err(Error::Incompatible), 1));
+    }
+    let rest = Range::ALL.after(b"k", Direction::Forward);
+    let scanned = index.scan(rest, Direction::Forward, 1, |_, _| panic!("it was shown"));
+    assert_eq!(scanned, Err(Error::Incompatible));
 }

@@ -12,7 +12,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use dunlin_index::{Direction, Index, Range};
+use dunlin_index::{Direction, Index, Range, Start};
 
 const KEYS: u64 = 64;
 const WRITERS: u64 = 2;
@@ -194,6 +194,90 @@ fn each_key_is_a_register_and_scans_keep_their_promises() {
     let index = Index::new();
     let reads = run(&index, Duration::from_secs(3)).unwrap();
     assert!(reads > KEYS, "{reads} reads");
+}
+
+/// Puts and deletes thousands of items between the keys that stay, so that all nodes are split and
+/// removed again and again. Returns how often.
+fn churn(index: &Index, is_over: &AtomicBool) -> u32 {
+    const EXTRA: u8 = 6;
+    let mut rounds = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        // The strides have no common factor with the number of keys.
+        for (stride, is_put) in [(1, true), (7, false), (1999, true), (1, false)] {
+            for number in 0..FIXED {
+                let near = fixed(number * stride % FIXED);
+                for extra in 0..EXTRA {
+                    let key = [&near[..], &[extra]].concat();
+                    match is_put {
+                        true => index.put(&key, b"moves"),
+                        false => {
+                            index.delete(&key);
+                        }
+                    }
+                }
+            }
+        }
+        rounds += 1;
+    }
+    rounds
+}
+
+/// Scans from this key on, and checks that the scan shows all keys that stay.
+fn scan_fixed(index: &Index, at: u64, direction: Direction) {
+    let (first, mut next) = match direction {
+        Direction::Forward => (at, at),
+        Direction::Backward => (at, FIXED),
+    };
+    let start = fixed(first);
+    let range = Range {
+        start: Start::At(&start),
+        end: None,
+    };
+    let mut last = None::<Vec<u8>>;
+    index.scan(range, direction, |key, _| {
+        let is_next = last.as_ref().is_none_or(|last| match direction {
+            Direction::Forward => key > &last[..],
+            Direction::Backward => key < &last[..],
+        });
+        assert!(is_next, "{key:?} after {last:?}");
+        last = Some(key.to_vec());
+        if let Ok(key) = key.try_into() {
+            next -= u64::from(direction == Direction::Backward);
+            assert_eq!(u64::from_be_bytes(key), next, "{direction:?} from {at}");
+            next += u64::from(direction == Direction::Forward);
+        }
+        true
+    });
+    let end = match direction {
+        Direction::Forward => FIXED,
+        Direction::Backward => at,
+    };
+    assert_eq!(next, end, "{direction:?} from {at}");
+}
+
+#[test]
+fn scans_show_all_keys_that_stay_while_nodes_are_split_and_removed() {
+    let index = Index::new();
+    (0..FIXED).for_each(|number| index.put(&fixed(number), b"stays"));
+    let is_over = AtomicBool::new(false);
+    let end = Instant::now() + Duration::from_secs(3);
+    let rounds = std::thread::scope(|scope| {
+        let churning = scope.spawn(|| churn(&index, &is_over));
+        let scanning = scope.spawn(|| {
+            let mut at = 0;
+            while Instant::now() < end {
+                at = (at + 701) % FIXED;
+                scan_fixed(&index, at, Direction::Forward);
+                scan_fixed(&index, at, Direction::Backward);
+            }
+        });
+        let scanned = scanning.join();
+        is_over.store(true, Ordering::Relaxed);
+        let rounds = churning.join().unwrap();
+        scanned.map_err(|_| "a scan was wrong").unwrap();
+        rounds
+    });
+    assert!(rounds > 1, "{rounds} rounds");
 }
 
 #[test]

@@ -3,13 +3,14 @@
 //! Each function panics if its property does not hold.
 
 use crate::state::{SLOT, State, seal};
-use crate::wire::{Answer, Figures, Open, Opened, Take};
+use crate::wire::{Answer, Figures, Head, Malformed, Open, Opened, Take, Words, halves};
 
 /// Decodes the bytes as each kind of message. A message that decodes must encode to the same bytes.
 ///
 /// # Panics
 /// If it does not.
 pub fn message(bytes: &[u8]) {
+    words(bytes);
     if let Ok(take) = Take::decode(bytes) {
         assert_eq!(take.encode(), bytes, "{take:?}");
         // Whatever upper bytes the client expects, it must find the number that the server gives.
@@ -32,6 +33,31 @@ pub fn message(bytes: &[u8]) {
     if let Ok(figures) = Figures::decode(bytes) {
         assert_eq!(figures.encode(), bytes, "{figures:?}");
     }
+}
+
+/// A request that a server recognizes by its words must be one that decodes, and the other way
+/// round.
+fn words(bytes: &[u8]) {
+    let take = Take::decode(bytes);
+    let Some(words) = Words::of(bytes) else {
+        return assert!(take.is_err(), "{take:?}");
+    };
+    let sequence = u16::from_le_bytes([bytes[2], bytes[3]]);
+    let epoch = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+    let (head, (upper, count)) = (Head::new(sequence, epoch), halves(words.rest));
+    assert_eq!(words.head.sequence(), usize::from(sequence));
+    let recognized = match words.head {
+        it if it == head && upper == 0 => Ok(None),
+        it if it == head.speculating() => Ok(Some(upper)),
+        _ => Err(Malformed),
+    };
+    let recognized = recognized.map(|expected| Take {
+        sequence,
+        epoch,
+        count,
+        expected,
+    });
+    assert_eq!(recognized, take);
 }
 
 /// Reads the bytes as a server's file, and then as both slots of a file, with the present version

@@ -25,7 +25,9 @@ use dunlin_msgbuf::MsgBuf;
 use dunlin_wire::ErrorCode;
 
 use crate::error::Error;
-use crate::wire::{Answer, MAX_COUNT, Name, OPEN, Open, Opened, Status, TAKE, Take, halves};
+use crate::wire::{
+    Answer, MAX_COUNT, Name, OPEN, Open, Opened, Status, TAKE, Take, halves, numbers_from,
+};
 
 use calls::{Call, Calls};
 use lane::Lane;
@@ -322,7 +324,8 @@ impl Client {
         match answer.first(call.upper) {
             Ok(first) => {
                 self.upper = halves(first).0;
-                self.finish(place, Ok(first..first + u64::from(call.count)));
+                let numbers = numbers_from(first, call.count);
+                self.finish(place, numbers.ok_or(Error::Incompatible));
             }
             Err(status) => self.on_refusal(place, status, session, cx),
         }

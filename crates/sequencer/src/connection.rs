@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-use dunlin_core::{Cx, Done, Nanos, Tag};
+use dunlin_core::{CallOptions, Cx, Done, Nanos, RpcError, Tag};
 use dunlin_nexus::{ConnectError, ConnectOptions, EndpointBuilder, EndpointError, Open, Rpc};
 
 use crate::client::{Client, ClientOptions, Token};
@@ -33,6 +33,8 @@ pub enum ConnectionError {
     Incompatible,
     /// There is no memory.
     NoBuffer,
+    /// The server has not answered in time.
+    DeadlinePassed,
 }
 
 impl<T: Open> Connection<T> {
@@ -141,7 +143,8 @@ impl<T: Open> Connection<T> {
     }
 }
 
-/// Asks a server for its state, whether or not it serves.
+/// Asks a server for its state, whether or not it serves. The session and the answer may each take
+/// as long as `timeout`.
 ///
 /// # Errors
 /// [`ConnectionError`].
@@ -166,15 +169,21 @@ pub fn figures<T: Open>(
     let (Ok(request), Ok(response)) = buffers else {
         return Err(ConnectionError::NoBuffer);
     };
-    let called = rpc.call(session, STATUS, request, response, Tag(0));
+    let options = CallOptions {
+        deadline: Some(timeout.into()),
+    };
+    let mut cx = rpc.cx();
+    let called = cx.call_with(session, STATUS, request, response, Tag(0), options);
     called.map_err(|_| ConnectionError::Incompatible)?;
     rpc.run_until(|rpc| rpc.app().is_some());
-    match rpc.app_mut().take() {
-        Some(done) if done.result.is_ok() => {
+    let done = rpc.app_mut().take().ok_or(ConnectionError::Incompatible)?;
+    match done.result {
+        Ok(()) => {
             let figures = Figures::decode(done.response.data());
             figures.map_err(|_| ConnectionError::Incompatible)
         }
-        _ => Err(ConnectionError::Incompatible),
+        Err(RpcError::DeadlinePassed(_)) => Err(ConnectionError::DeadlinePassed),
+        Err(_) => Err(ConnectionError::Incompatible),
     }
 }
 
@@ -185,6 +194,7 @@ impl fmt::Display for ConnectionError {
             Self::Connect(error) => write!(f, "no session can be made: {error}"),
             Self::Incompatible => f.write_str("the other side is not a sequencer of this version"),
             Self::NoBuffer => f.write_str("this process has no memory for the message"),
+            Self::DeadlinePassed => f.write_str("the server has not answered in time"),
         }
     }
 }

@@ -22,18 +22,24 @@ pub use files::Files;
 #[cfg(feature = "replica")]
 pub use replicated::{Replicated, StoreCalls};
 
+/// The number of epochs for which a server tries to make the file. Other processes take a few at
+/// most, but a disk may lie.
+const MOST_ATTEMPTS: usize = 1000;
+
 /// A directory with a file for each epoch.
 pub trait Disk {
     /// The epochs that have a file, in any order.
     ///
     /// # Errors
-    /// The directory cannot be read.
+    /// The directory cannot be read. The server tries again; after ten errors of the kind
+    /// [`InvalidData`](io::ErrorKind::InvalidData) or [`BrokenPipe`](io::ErrorKind::BrokenPipe),
+    /// which another attempt will not mend, it ends.
     fn epochs(&mut self) -> io::Result<Vec<u32>>;
 
     /// The content of an epoch's file.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// It cannot be read; see [`Self::epochs`].
     fn read(&mut self, epoch: u32) -> io::Result<Vec<u8>>;
 
     /// Locks an epoch's file until this process ends or claims an epoch. False: another process,
@@ -54,7 +60,9 @@ pub trait Disk {
     ///
     /// # Errors
     /// It cannot be written. If the error is [`Unchanged`], the server tries again; otherwise it
-    /// ends.
+    /// ends. After a hundred such errors in succession of the kind
+    /// [`TimedOut`](io::ErrorKind::TimedOut), which leave open whether the part is written, it ends
+    /// too, if the disk could be read between them.
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Returns when all written data is on the disk.
@@ -117,6 +125,8 @@ pub(crate) enum Done {
 pub(crate) enum JobError {
     /// The disk could not be read, and the job may be repeated.
     Read(io::Error),
+    /// The slot is saved, but the epochs could not be read after that.
+    Unseen(io::Error),
     /// The slot has its earlier state or the new one, and the job may be repeated.
     Unchanged(io::Error),
     /// It is unknown which data the disk has.
@@ -172,7 +182,7 @@ pub(crate) fn claim(
     taking: Taking,
     terms: Terms,
 ) -> Result<Claim, ClaimError> {
-    loop {
+    for _ in 0..MOST_ATTEMPTS {
         let last = disk.epochs()?.into_iter().max().unwrap_or(0);
         let before = match last {
             0 => None,
@@ -204,6 +214,8 @@ pub(crate) fn claim(
             return Ok(Claim { state, wait_ns });
         }
     }
+    let text = "each new epoch has a file already";
+    Err(io::Error::new(io::ErrorKind::InvalidData, text).into())
 }
 
 /// The state of the last epoch, if this server may follow it.
@@ -214,7 +226,7 @@ fn examine(disk: &mut impl Disk, epoch: u32, taking: Taking) -> Result<State, Cl
         return Err(ClaimError::InUse(state.map(|it| it.process)));
     }
     let bytes = disk.read(epoch)?;
-    State::recover(&bytes).map_err(|damage| ClaimError::Damaged(epoch, damage))
+    State::recover_of(epoch, &bytes).map_err(|damage| ClaimError::Damaged(epoch, damage))
 }
 
 /// The state of an epoch, joined with the states of the epochs whose limits it has not read.
@@ -234,13 +246,13 @@ fn chain(disk: &mut impl Disk, epoch: u32) -> Result<State, JobError> {
 
 fn read(disk: &mut impl Disk, epoch: u32) -> Result<State, JobError> {
     let bytes = disk.read(epoch).map_err(JobError::Read)?;
-    State::recover(&bytes).map_err(|damage| JobError::Damaged(epoch, damage))
+    State::recover_of(epoch, &bytes).map_err(|damage| JobError::Damaged(epoch, damage))
 }
 
 /// Performs a job.
 pub(crate) fn run(disk: &mut impl Disk, job: &Job) -> Outcome {
     let result = match &job.kind {
-        Kind::Check => newest(disk).map(Done::Checked),
+        Kind::Check => newest(disk).map(Done::Checked).map_err(JobError::Read),
         Kind::Inherit(epoch) => chain(disk, *epoch).map(Done::Inherited),
         Kind::Save {
             offset,
@@ -251,8 +263,8 @@ pub(crate) fn run(disk: &mut impl Disk, job: &Job) -> Outcome {
     Outcome { result }
 }
 
-fn newest(disk: &mut impl Disk) -> Result<u32, JobError> {
-    let epochs = disk.epochs().map_err(JobError::Read)?;
+fn newest(disk: &mut impl Disk) -> io::Result<u32> {
+    let epochs = disk.epochs()?;
     Ok(epochs.into_iter().max().unwrap_or(0))
 }
 
@@ -264,7 +276,7 @@ fn save(
 ) -> Result<Done, JobError> {
     disk.write(offset, slot).map_err(JobError::of_write)?;
     disk.sync().map_err(JobError::Write)?;
-    let newest = newest(disk)?;
+    let newest = newest(disk).map_err(JobError::Unseen)?;
     if clears == Some(newest) {
         remove_before(disk, newest);
     }
@@ -304,9 +316,10 @@ impl JobError {
 impl ClaimError {
     fn of_job(error: JobError) -> Self {
         match error {
-            JobError::Read(error) | JobError::Unchanged(error) | JobError::Write(error) => {
-                Self::Io(error)
-            }
+            JobError::Read(error)
+            | JobError::Unseen(error)
+            | JobError::Unchanged(error)
+            | JobError::Write(error) => Self::Io(error),
             JobError::Damaged(epoch, damage) => Self::Damaged(epoch, damage),
         }
     }

@@ -9,7 +9,7 @@ use dunlin_local::{Caller, Reply};
 use dunlin_wire::ReqType;
 
 use crate::error::Error;
-use crate::wire::{Answer, MAX_COUNT, Name, OPEN, Open, Opened, TAKE, Take, halves};
+use crate::wire::{Answer, MAX_COUNT, Name, OPEN, Open, Opened, TAKE, Take, halves, numbers_from};
 
 /// A sequence, for the futures of one thread. It repeats nothing: to continue after its server has
 /// failed, a program opens the sequence again, over a session with the next server.
@@ -94,7 +94,7 @@ impl Sequence {
         let answer = Answer::decode(reply.data()).map_err(|_| Error::Incompatible)?;
         let first = answer.first(upper).map_err(refused)?;
         self.upper.set(halves(first).0);
-        Ok(first..first + u64::from(count))
+        numbers_from(first, count).ok_or(Error::Incompatible)
     }
 }
 

@@ -25,7 +25,10 @@ use dunlin_core::Nanos;
 
 use crate::disk::Claim;
 use crate::state::Damage;
-use crate::wire::{Figures, MAX_COUNT, MAX_SEQUENCES, Name, Opened, Phase, Status, Take};
+use crate::wire::{
+    Answer, Figures, Head, MAX_COUNT, MAX_SEQUENCES, Name, Opened, Phase, Status, Take, Words,
+    halves,
+};
 
 use entry::NamedSequence;
 use jobs::Under;
@@ -46,6 +49,9 @@ pub enum Ending {
     Damaged(u32, Damage),
     /// The file of this server's epoch is gone.
     Gone,
+    /// The disk has answered several looks in succession with data that no sequencer writes, or can
+    /// no longer be asked.
+    Unreadable(std::io::Error),
 }
 
 /// The result of an attempt to take numbers.
@@ -93,6 +99,11 @@ pub(crate) struct Sequencer {
     /// No save begins before this time; the end of time if a look must come first.
     save_at: Nanos,
     under: Option<Under>,
+    /// The number of looks since the last good one that another attempt will not mend.
+    hopeless: u8,
+    /// The number of saves since the last good one, or the last failed look, that may or may not
+    /// have written their slot.
+    unknown: u8,
     figures: Counts,
 }
 
@@ -109,14 +120,11 @@ impl Sequencer {
     pub(crate) fn new(claim: Claim, options: Options) -> Self {
         let Claim { state, wait_ns } = claim;
         let is_known = state.before == 0;
-        let entries = state.sequences.into_iter();
-        let entries =
-            entries.map(|(name, limit)| NamedSequence::new(name, limit, is_known, options.block));
         let stage = match is_known {
             true => Stage::Serving,
             false => Stage::Claimed(Nanos(wait_ns.saturating_add(wait_ns / 8))),
         };
-        Self {
+        let mut it = Self {
             stage,
             ending: None,
             epoch: state.epoch,
@@ -125,18 +133,69 @@ impl Sequencer {
             before: state.before,
             clean_slots: if is_known { 2 } else { 0 },
             is_short: true,
-            entries: entries.collect(),
+            entries: Vec::new(),
             lease_end: Nanos::ZERO,
             check_at: Nanos::ZERO,
             save_at: Nanos::ZERO,
             under: None,
+            hopeless: 0,
+            unknown: 0,
             figures: Counts::default(),
             options,
+        };
+        for (name, limit) in state.sequences {
+            it.add(name, limit, is_known);
         }
+        it
+    }
+
+    /// Adds a sequence; see [`NamedSequence::new`].
+    fn add(&mut self, name: Name, limit: u64, is_known: bool) {
+        let number = u16::try_from(self.entries.len()).expect("a server has at most 256");
+        let head = Head::new(number, self.epoch);
+        let block = self.options.block;
+        let entry = NamedSequence::new(name, head, limit, is_known, block);
+        self.entries.push(entry);
+    }
+
+    /// Takes numbers for a request that had arrived at `now`, if it is like almost all others: it
+    /// names a sequence of this epoch that has ample numbers, and expects no upper bytes. `None`
+    /// changes nothing; [`Self::take`] is for all requests.
+    #[inline]
+    pub(crate) fn take_usual(&mut self, words: Words, now: Nanos) -> Option<u64> {
+        let Words { head, rest: count } = words;
+        let gives = self.gives(now);
+        let entry = self.entries.get_mut(head.sequence())?;
+        // The upper four bytes are zeros.
+        let is_count = count.wrapping_sub(1) < u64::from(MAX_COUNT);
+        if entry.head() != head || !is_count || !gives {
+            return None;
+        }
+        let first = entry.take_of_ample(count)?;
+        self.figures.requests += 1;
+        Some(first)
+    }
+
+    /// Like [`Self::take_usual`], for a request that expects upper bytes.
+    #[inline]
+    pub(crate) fn take_expecting(&mut self, words: Words, now: Nanos) -> Option<Answer> {
+        let (expected, count) = halves(words.rest);
+        let gives = self.gives(now);
+        let entry = self.entries.get_mut(words.head.sequence())?;
+        let is_count = count.wrapping_sub(1) < MAX_COUNT;
+        if entry.head().speculating() != words.head || !is_count || !gives {
+            return None;
+        }
+        let first = entry.take_of_ample(count.into())?;
+        self.figures.requests += 1;
+        let (upper, lower) = halves(first);
+        Some(match upper == expected {
+            true => Answer::Lower(lower),
+            false => Answer::Whole(first),
+        })
     }
 
     /// Takes numbers for a request that had arrived at `now`, if that was possible at that time.
-    #[inline]
     pub(crate) fn take(&mut self, take: &Take, now: Nanos) -> Taken {
         if !self.gives(now) || take.epoch != self.epoch {
             return self.refuse_or_wait(take);
@@ -147,7 +206,7 @@ impl Sequencer {
         if take.count.wrapping_sub(1) >= MAX_COUNT {
             return Taken::Refused(Status::BadCount);
         }
-        let taken = match entry.take_of_ample(take.count) {
+        let taken = match entry.take_of_ample(take.count.into()) {
             Some(first) => Taken::First(first),
             None => {
                 let taken = entry.take_of_rest(take.count);
@@ -203,9 +262,7 @@ impl Sequencer {
             None if !create => return Err(Status::NoSequence),
             None if self.entries.len() == MAX_SEQUENCES => return Err(Status::TooMany),
             None => {
-                let block = self.options.block;
-                self.entries
-                    .push(NamedSequence::new(name, entry::FIRST, false, block));
+                self.add(name, entry::FIRST, false);
                 self.is_short = true;
                 self.entries.len() - 1
             }

@@ -7,7 +7,7 @@ use dunlin_core::{Cx, Refuse, Register, Request};
 use dunlin_wire::ErrorCode;
 
 use crate::desk::Desk;
-use crate::wire::{Figures, OPEN, Open, STATUS, TAKE, Take};
+use crate::wire::{Figures, OPEN, Open, STATUS, TAKE};
 
 /// The state of an endpoint that serves numbers.
 pub trait Host {
@@ -38,10 +38,21 @@ pub fn serve<App: Host>(endpoint: &mut impl Register<App>) {
 }
 
 fn on_take<App: Host>(app: &mut App, request: Request<'_>, cx: &mut Cx<'_>) {
-    match Take::decode(request.data()) {
-        Ok(take) => app.desk().on_take(take, request, cx),
-        Err(_) => request.refuse(cx, ErrorCode::UNDECODABLE),
-    }
+    let usual = app.desk().take_usual(request.data(), cx);
+    let Some(first) = usual else {
+        return on_other_take(app, request, cx);
+    };
+    // With a closure of its own, and not as one of many calls of `reply_bytes`, the answer is written
+    // in this function.
+    let bytes = first.to_le_bytes();
+    request.reply(cx, bytes.len(), |out| out.copy_from_slice(&bytes));
+}
+
+/// Handles a request for numbers that is not of the usual kind. It is a function of its own, which
+/// is called last, so that requests of the usual kind do not save registers for it.
+#[inline(never)]
+fn on_other_take<App: Host>(app: &mut App, request: Request<'_>, cx: &mut Cx<'_>) {
+    app.desk().on_take(request, cx);
 }
 
 fn on_open<App: Host>(app: &mut App, request: Request<'_>, cx: &mut Cx<'_>) {

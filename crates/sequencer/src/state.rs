@@ -66,6 +66,8 @@ pub enum Damage {
     Unreadable,
     /// It needs the file of this epoch, which is gone.
     Missing(u32),
+    /// It is the file of this epoch, under another name.
+    Misnamed(u32),
 }
 
 enum Slot {
@@ -124,6 +126,18 @@ impl State {
             _ if bytes.len() != FILE => Err(Damage::Unreadable),
             [Slot::Good(first), Slot::Good(second)] => Ok(newer(first, second)),
             [Slot::Good(one), Slot::Bad] | [Slot::Bad, Slot::Good(one)] => Ok(one.raised()),
+        }
+    }
+
+    /// Like [`Self::recover`], for the file that has the name of this epoch.
+    ///
+    /// # Errors
+    /// [`Damage`].
+    pub(crate) fn recover_of(epoch: u32, bytes: &[u8]) -> Result<Self, Damage> {
+        let state = Self::recover(bytes)?;
+        match state.epoch == epoch {
+            true => Ok(state),
+            false => Err(Damage::Misnamed(state.epoch)),
         }
     }
 
@@ -187,6 +201,10 @@ fn decode(bytes: &[u8]) -> Option<State> {
     let [generation, lease_ns, raise] = [cursor.u64(), cursor.u64(), cursor.u64()];
     let [epoch, process] = [cursor.u32(), cursor.u32()];
     let [before, _] = [cursor.u32(), cursor.u32()];
+    // A server's limits never come from its own epoch or a later one, and it has few sequences.
+    if before.ok()? >= epoch.ok()? || usize::from(count) > MAX_SEQUENCES {
+        return None;
+    }
     let mut sequences = Vec::new();
     for _ in 0..count {
         let len = cursor.u8().ok()?;
@@ -226,6 +244,7 @@ impl fmt::Display for Damage {
                  reads version {FORMAT}"
             ),
             Self::Missing(epoch) => write!(f, "it needs the file of epoch {epoch}, which is gone"),
+            Self::Misnamed(epoch) => write!(f, "it is the file of epoch {epoch}, under this name"),
             Self::Unreadable => f.write_str(
                 "it is cut off or damaged, and neither of its two copies can be read; restore it \
                  from a backup only if no number was given since",

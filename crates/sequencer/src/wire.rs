@@ -21,8 +21,8 @@ pub use format::{MAX_COUNT, MAX_SEQUENCES, Malformed, OPEN, STATUS, TAKE, VERSIO
 pub use name::{BadName, MAX_NAME, Name};
 pub use open::{Open, Opened};
 pub use status::Status;
-pub(crate) use take::halves;
 pub use take::{Answer, Take};
+pub(crate) use take::{Head, Words, halves, numbers_from};
 
 #[cfg(test)]
 mod tests;

@@ -12,12 +12,12 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use dunlin_core::{Config, Nanos};
+use dunlin_core::{Config, DeferredRequest, Nanos};
 use dunlin_local::{Local, Tasks};
 use dunlin_nexus::{ConnectOptions, Nexus, Open, Rpc};
 use dunlin_sequencer::{
-    ClaimError, ClientOptions, Connection, Damage, Desk, Ending, Error, Files, Keeper, MAX_COUNT,
-    Options, Phase, Sequence, Taking, figures, serve, take_directory,
+    ClaimError, ClientOptions, Connection, ConnectionError, Damage, Desk, Ending, Error, Files,
+    Keeper, MAX_COUNT, Options, Phase, STATUS, Sequence, Taking, figures, serve, take_directory,
 };
 use dunlin_testkit::folder::Folder;
 use dunlin_testkit::wait;
@@ -241,4 +241,27 @@ fn state_of(address: SocketAddr) -> dunlin_sequencer::Figures {
     let builder = nexus.endpoint_builder::<Auto>().config(small);
     let connect = ConnectOptions::default();
     figures(builder, address, &connect, Duration::from_secs(30)).unwrap()
+}
+
+#[test]
+fn a_server_that_keeps_the_question_for_its_state_is_not_awaited_for_ever() {
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let (address, stop) = (nexus.address(), Arc::new(AtomicBool::new(false)));
+    let stopped = Arc::clone(&stop);
+    let thread = std::thread::spawn(move || {
+        let builder = nexus.endpoint_builder::<Shm>().config(small);
+        let mut rpc: Rpc<Shm, Vec<DeferredRequest>> = builder.build(Vec::new()).unwrap();
+        rpc.on(STATUS, |kept, request, cx| kept.push(request.defer(cx)));
+        rpc.run_until(|_| stopped.load(Ordering::Relaxed));
+    });
+    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
+    let builder = nexus.endpoint_builder::<Shm>().config(small);
+    let connect = ConnectOptions::default();
+    let asked = figures(builder, address, &connect, Duration::from_millis(500));
+    stop.store(true, Ordering::Relaxed);
+    thread.join().unwrap();
+    assert!(
+        matches!(asked, Err(ConnectionError::DeadlinePassed)),
+        "{asked:?}"
+    );
 }

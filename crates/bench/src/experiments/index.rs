@@ -39,8 +39,7 @@ use harness::row::Row;
 use client::{INFLIGHT, Outcome, Step, WARM_UP};
 use scans::Scans;
 use server::Server;
-use simulated::Threads;
-use tree::SharedCosts;
+use simulated::{Shared, Threads};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "index",
@@ -180,8 +179,8 @@ fn cases(transports: &[Transport]) -> Vec<Case> {
 }
 
 fn simulated_cases() -> [Case; 2] {
-    let costs = SharedCosts::default();
-    let threads = |scans| Threads::new(scans, costs.clone());
+    let shared = Shared::default();
+    let threads = |scans| Threads::new(scans, shared.clone());
     [Scans::Workers, Scans::Dispatch].map(|scans| {
         let [scans_param, _] = params(scans);
         let all = [scans_param, ("threads", simulated::THREADS.into())];

@@ -1,5 +1,7 @@
 //! A snapshot that is read has the items that were written, and every change of it is detected.
 
+use dunlin_testkit::folder::Folder;
+
 use super::*;
 
 const ITEMS: [(&[u8], &[u8]); 3] = [(b"a", b"1"), (b"bc", b""), (b"d", &[7; 300])];
@@ -64,4 +66,45 @@ fn every_change_is_detected() {
     let mut newer = whole;
     newer[6] = 7;
     assert!(matches!(read_all(&newer), Err(SnapshotError::Newer(7))));
+}
+
+fn write(path: &Path, value: &[u8]) -> io::Result<u64> {
+    write_file(path, |writer| writer.add(b"key", value))
+}
+
+fn value_in(path: &Path) -> Vec<u8> {
+    let mut found = Vec::new();
+    let count = read_file(path, |_, value| found = value.to_vec()).expect("it is whole");
+    assert_eq!(count, 1);
+    found
+}
+
+#[test]
+fn two_processes_do_not_write_one_file_together() {
+    let folder = Folder::new("index-snapshot-twice");
+    let path = folder.join("items");
+    let outer = write_file(&path, |writer| {
+        writer.add(b"key", b"outer")?;
+        let refused = write(&path, b"inner").expect_err("the draft is in use");
+        assert_eq!(refused.kind(), io::ErrorKind::ResourceBusy);
+        Ok::<_, io::Error>(())
+    });
+    assert_eq!(outer.expect("it is the first"), 1);
+    assert_eq!(value_in(&path), b"outer");
+    // A process that was killed has left a longer draft.
+    fs::write(folder.join("items.draft"), [9; 1000]).expect("the folder is there");
+    write(&path, b"later").expect("no process has the draft");
+    assert_eq!(value_in(&path), b"later");
+}
+
+#[test]
+fn a_snapshot_that_fails_leaves_no_draft() {
+    let folder = Folder::new("index-snapshot-fails");
+    let path = folder.join("items");
+    write(&path, b"earlier").expect("the folder is there");
+    let failed = write_file(&path, |_| Err(io::Error::from(io::ErrorKind::Other)));
+    failed.expect_err("the items cannot be read");
+    assert_eq!(value_in(&path), b"earlier");
+    let names = fs::read_dir(folder.join("")).expect("the folder is there");
+    assert_eq!(names.count(), 1);
 }

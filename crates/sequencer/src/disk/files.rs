@@ -2,9 +2,11 @@
 //!
 //! The lock of a file belongs to the process that has opened it, and the kernel releases it when
 //! the process ends, for any reason. A new file gets its name by a hard link, which fails if the
-//! name exists: of two servers that start together, one wins.
+//! name exists: of two servers that start together, one wins. Until then it has the name of a
+//! draft, which no other process uses: processes of two hosts, or of two containers, may have the
+//! same number.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -23,6 +25,10 @@ pub struct Files {
 
 const PREFIX: &str = "epoch-";
 
+/// The most drafts of one process number that a directory has. A process that is killed while it
+/// makes its file leaves one.
+const MOST_DRAFTS: u32 = 1000;
+
 impl Files {
     /// Opens the directory at a path, and makes it if it does not exist. Its name is synced each
     /// time, because a process that was killed may have made the directory without a sync.
@@ -39,6 +45,20 @@ impl Files {
 
     fn path(&self, epoch: u32) -> PathBuf {
         self.folder.join(format!("{PREFIX}{epoch:010}"))
+    }
+
+    /// Makes an empty file under a name that is new.
+    fn draft(&self) -> io::Result<(PathBuf, File)> {
+        for number in 0..MOST_DRAFTS {
+            let name = format!("draft-{}-{number}", std::process::id());
+            let path = self.folder.join(name);
+            match File::create_new(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map(|file| (path, file)),
+            }
+        }
+        let text = "the directory has too many files whose names begin with draft-";
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
     }
 
     fn file(&self) -> io::Result<&File> {
@@ -74,17 +94,12 @@ impl Disk for Files {
     }
 
     fn make(&mut self, epoch: u32, content: &[u8]) -> io::Result<bool> {
-        let draft = self.folder.join(format!("draft-{}", std::process::id()));
-        let mut options = OpenOptions::new();
-        let file = options
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(&draft)?;
-        file.write_all_at(content, 0)?;
-        file.sync_all()?;
-        file.lock()?;
-        let linked = fs::hard_link(&draft, self.path(epoch));
+        let (draft, file) = self.draft()?;
+        let filled = file.write_all_at(content, 0).and_then(|()| {
+            file.sync_all()?;
+            file.lock()
+        });
+        let linked = filled.and_then(|()| fs::hard_link(&draft, self.path(epoch)));
         fs::remove_file(&draft)?;
         match linked {
             Ok(()) => {}
@@ -108,3 +123,6 @@ impl Disk for Files {
         fs::remove_file(self.path(epoch))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,8 @@
 //!
 //! If no leader answers, it is unknown whether a write of a slot has happened, or will. The next
 //! write first repeats it, with the version that the slot had before: the store does at most one of
-//! the two, whichever comes first.
+//! the two, whichever comes first. A cluster whose answers to writes cannot be read looks the same;
+//! the machine bounds the number of repetitions.
 //!
 //! A store does not know which process is alive, so no epoch ever counts as free. A new server
 //! makes the next epoch, and waits until its predecessor's lease has ended.
@@ -27,6 +28,9 @@ use crate::state::SLOT;
 
 /// The most names of epochs in an answer. Old epochs are removed, so there are only a few.
 const PAGE: u32 = 1000;
+
+/// The most names that a list may have.
+const MOST_NAMES: usize = 1 << 16;
 
 /// The calls to a replicated store, as made by [`Connection`]. Tests without a real store use
 /// another implementation.
@@ -208,7 +212,8 @@ impl<S: StoreCalls + 'static> Replicated<S> {
             Ok(None) => Err(io::ErrorKind::NotFound.into()),
             Err(Error::Unknown) => {
                 own.doubt = Some((slot, bytes));
-                Err(io::Error::other(Unchanged(text(Error::Unknown))))
+                let unknown = Unchanged(text(Error::Unknown));
+                Err(io::Error::new(io::ErrorKind::TimedOut, unknown))
             }
             Err(error) => Err(failed(error)),
         }
@@ -233,13 +238,18 @@ impl<S: StoreCalls + 'static> Disk for Replicated<S> {
         let list = self.list();
         let prefix = list.clone().into_bytes();
         let keys = self.ask(move |store| {
-            let (mut keys, mut after) = (Vec::new(), Vec::new());
+            let mut keys = Vec::<Vec<u8>>::new();
             loop {
+                let after = keys.last().cloned().unwrap_or_default();
                 let (items, more) = store.range(&prefix, &after, PAGE)?;
                 keys.extend(items.into_iter().map(|item| item.key));
-                match keys.last() {
-                    Some(last) if more => after.clone_from(last),
-                    _ => return Ok(keys),
+                if !more {
+                    return Ok(keys);
+                }
+                // Otherwise, an answer that brings nothing new would be asked for again and again.
+                let is_new = keys.last().is_some_and(|last| *last > after);
+                if !is_new || keys.len() > MOST_NAMES {
+                    return Err(Error::Incompatible);
                 }
             }
         })?;
@@ -331,12 +341,14 @@ fn text(error: Error) -> String {
 fn failed(error: Error) -> io::Error {
     match error {
         Error::Unavailable | Error::Full => io::Error::other(Unchanged(text(error))),
+        Error::Incompatible => io::Error::new(io::ErrorKind::InvalidData, text(error)),
         _ => io::Error::other(text(error)),
     }
 }
 
 fn ended() -> io::Error {
-    io::Error::other("the thread with the connection to the replicated store has ended")
+    let text = "the thread with the connection to the replicated store has ended";
+    io::Error::new(io::ErrorKind::BrokenPipe, text)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One sequence: its next number, and its reserved numbers.
 
 use super::Taken;
-use crate::wire::{Name, Progress, Status};
+use crate::wire::{Head, Name, Progress, Status};
 
 /// The first number of a new sequence, so that a program may use 0 to mean none.
 pub(super) const FIRST: u64 = 1;
@@ -9,6 +9,8 @@ pub(super) const FIRST: u64 = 1;
 #[derive(Debug)]
 pub(super) struct NamedSequence {
     name: Name,
+    /// The first bytes of the requests that name the sequence.
+    head: Head,
     next: u64,
     /// No reservation is due while the next number is below this.
     ample: u64,
@@ -31,9 +33,16 @@ pub(super) struct NamedSequence {
 
 impl NamedSequence {
     /// Makes a sequence whose next number is `limit`, and which has no reserved numbers.
-    pub(super) const fn new(name: Name, limit: u64, is_known: bool, block: u64) -> Self {
+    pub(super) const fn new(
+        name: Name,
+        head: Head,
+        limit: u64,
+        is_known: bool,
+        block: u64,
+    ) -> Self {
         Self {
             name,
+            head,
             next: limit,
             ample: 0,
             limit,
@@ -50,6 +59,12 @@ impl NamedSequence {
         &self.name
     }
 
+    #[inline]
+    pub(super) const fn head(&self) -> Head {
+        self.head
+    }
+
+    #[inline]
     pub(super) const fn next(&self) -> u64 {
         self.next
     }
@@ -66,9 +81,9 @@ impl NamedSequence {
     /// Takes numbers, if no reservation is due after that, and returns the first one. This is the
     /// common path, with a single comparison.
     #[inline]
-    pub(super) fn take_of_ample(&mut self, count: u32) -> Option<u64> {
+    pub(super) fn take_of_ample(&mut self, count: u64) -> Option<u64> {
         let first = self.next;
-        let end = first.checked_add(u64::from(count))?;
+        let end = first.checked_add(count)?;
         (end <= self.ample).then(|| {
             self.next = end;
             first

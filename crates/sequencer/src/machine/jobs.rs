@@ -1,6 +1,8 @@
 //! The machine's work for the disk: which job is next, and what follows from its outcome. One job
 //! is in progress at a time.
 
+use std::io;
+
 use dunlin_core::Nanos;
 
 use super::entry::NamedSequence;
@@ -10,6 +12,15 @@ use crate::state::{SLOT, State};
 
 /// Number of looks for higher epochs during a lease. If one is slow, the next is still in time.
 const LOOKS: u64 = 3;
+
+/// A server ends after this number of looks in succession that another attempt will not mend: about
+/// three leases. Another member of a cluster may have given the next answer.
+const MOST_HOPELESS: u8 = 10;
+
+/// A server ends after this number of saves in succession that may or may not have written their
+/// slot, with good looks between them. A cluster without a leader does not answer looks either, so
+/// this one has members that do not understand each other, or disks that hang.
+const MOST_UNKNOWN: u8 = 100;
 
 /// The job in progress.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +113,9 @@ impl Sequencer {
         let Some(under) = self.under.take() else {
             return;
         };
+        if outcome.result.is_ok() {
+            self.hopeless = 0;
+        }
         match outcome.result {
             Ok(Done::Checked(newest)) => self.on_newest(newest, under.begin),
             Ok(Done::Inherited(state)) => self.on_inherited(&state),
@@ -110,8 +124,12 @@ impl Sequencer {
                 self.on_saved(under);
                 self.on_newest(newest, under.begin);
             }
-            // The next look comes soon, and the lease continues until then.
-            Err(JobError::Read(_)) => {}
+            Err(JobError::Read(error)) => self.on_unread(error),
+            Err(JobError::Unseen(error)) => {
+                self.figures.saves += 1;
+                self.on_saved(under);
+                self.on_unread(error);
+            }
             Err(JobError::Unchanged(error)) => self.on_unchanged(under, error),
             Err(JobError::Write(error)) => self.end(Ending::Failed(error)),
             Err(JobError::Damaged(epoch, damage)) => self.end(Ending::Damaged(epoch, damage)),
@@ -119,6 +137,7 @@ impl Sequencer {
     }
 
     fn on_saved(&mut self, under: Under) {
+        self.unknown = 0;
         if under.is_last {
             return self.end(Ending::Stopped);
         }
@@ -132,8 +151,12 @@ impl Sequencer {
     /// Notes that a save does not count. The next attempt writes the same slot, after a look for
     /// higher epochs: as long as that succeeds, the lease goes on. A server that is stopping does
     /// not try again, because its limits only leave a gap.
-    fn on_unchanged(&mut self, under: Under, error: std::io::Error) {
-        if under.is_last {
+    fn on_unchanged(&mut self, under: Under, error: io::Error) {
+        self.unknown = match error.kind() {
+            io::ErrorKind::TimedOut => self.unknown + 1,
+            _ => 0,
+        };
+        if under.is_last || self.unknown >= MOST_UNKNOWN {
             return self.end(Ending::Failed(error));
         }
         self.generation -= 1;
@@ -143,6 +166,23 @@ impl Sequencer {
         self.is_short = true;
         self.check_at = Nanos::ZERO;
         self.save_at = Nanos::MAX;
+    }
+
+    /// Notes that the disk could not be read. The next look comes soon, and the lease continues until
+    /// then.
+    fn on_unread(&mut self, error: io::Error) {
+        let is_hopeless = matches!(
+            error.kind(),
+            io::ErrorKind::InvalidData | io::ErrorKind::BrokenPipe
+        );
+        if !is_hopeless {
+            self.unknown = 0;
+            return;
+        }
+        self.hopeless += 1;
+        if self.hopeless >= MOST_HOPELESS {
+            self.end(Ending::Unreadable(error));
+        }
     }
 
     fn on_newest(&mut self, newest: u32, begin: Nanos) {
@@ -167,13 +207,10 @@ impl Sequencer {
         if !matches!(self.stage, Stage::Inheriting) {
             return;
         }
-        let block = self.options.block;
         for (name, limit) in &state.sequences {
             match self.entries.iter_mut().find(|it| it.name() == name) {
                 Some(entry) => entry.inherit(*limit),
-                None => self
-                    .entries
-                    .push(NamedSequence::new(name.clone(), *limit, false, block)),
+                None => self.add(name.clone(), *limit, false),
             }
         }
         self.before = 0;

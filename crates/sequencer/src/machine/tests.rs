@@ -7,6 +7,9 @@ use crate::disk::{Done, JobError, Kind, Outcome, Unchanged};
 use crate::state::State;
 use crate::wire::MAX_NAME;
 
+mod errors;
+mod quick;
+
 #[allow(
     clippy::needless_update,
     reason = "a build with planted bugs has one more field"

@@ -102,3 +102,40 @@ fn the_layout_stays() {
     assert_eq!(bytes[16..18], [2, 1]);
     assert_eq!(bytes[56..60], [1, b'a', 4, 3]);
 }
+
+#[test]
+fn a_state_that_leads_in_a_circle_is_damaged() {
+    for before in [3, 4, u32::MAX] {
+        let circle = State {
+            before,
+            ..state(4, 100)
+        };
+        let recovered = State::recover(&circle.encode_file());
+        assert_eq!(recovered, Err(Damage::Unreadable), "{before}");
+    }
+    let earlier = State {
+        before: 2,
+        ..state(4, 100)
+    };
+    assert_eq!(State::recover(&earlier.encode_file()), Ok(earlier));
+}
+
+#[test]
+fn a_file_with_the_name_of_another_epoch_is_refused() {
+    let bytes = state(4, 100).encode_file();
+    assert_eq!(State::recover_of(3, &bytes), Ok(state(4, 100)));
+    assert_eq!(State::recover_of(2, &bytes), Err(Damage::Misnamed(3)));
+}
+
+#[test]
+fn more_sequences_than_a_server_has_are_damage() {
+    let name = |number: usize| format!("n{number}").parse().expect("it is a name");
+    let with = |count: usize| State {
+        sequences: (0..count).map(|number| (name(number), 1)).collect(),
+        ..state(4, 100)
+    };
+    let most = with(MAX_SEQUENCES);
+    assert_eq!(State::recover(&most.encode_file()), Ok(most));
+    let recovered = State::recover(&with(MAX_SEQUENCES + 1).encode_file());
+    assert_eq!(recovered, Err(Damage::Unreadable));
+}

@@ -1,5 +1,7 @@
 //! Taking numbers: the request, and its answer of four, eight or one byte.
 
+use std::ops::Range;
+
 use super::format::{Malformed, VERSION};
 use super::status::Status;
 
@@ -30,6 +32,52 @@ pub enum Answer {
 
 /// The flag of a request that has expected bytes.
 const SPECULATES: u8 = 1;
+
+/// A request as two words, of which the first names the sequence and the second has the count. A
+/// server compares the first with the word of its sequence in place of reading the fields.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Words {
+    pub(crate) head: Head,
+    /// The count, below the upper four bytes that the client expects.
+    pub(crate) rest: u64,
+}
+
+/// The first eight bytes of a request: version, flags, sequence and epoch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Head(u64);
+
+impl Head {
+    /// The bytes of requests for a sequence in an epoch that expect no upper bytes.
+    pub(crate) const fn new(sequence: u16, epoch: u32) -> Self {
+        Self(VERSION as u64 | (sequence as u64) << 16 | (epoch as u64) << 32)
+    }
+
+    /// These bytes with the flag of requests that expect upper bytes.
+    pub(crate) const fn speculating(self) -> Self {
+        Self(self.0 | (SPECULATES as u64) << 8)
+    }
+
+    /// The number of the sequence, if the request is valid.
+    #[inline]
+    pub(crate) const fn sequence(self) -> usize {
+        (self.0 >> 16 & 0xffff) as usize
+    }
+}
+
+impl Words {
+    /// Reads a request of the right length, whether or not it is valid.
+    #[inline]
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        let (words, rest) = bytes.as_chunks::<8>();
+        let (&[head, count], []) = (words, rest) else {
+            return None;
+        };
+        Some(Self {
+            head: Head(u64::from_le_bytes(head)),
+            rest: u64::from_le_bytes(count),
+        })
+    }
+}
 
 impl Take {
     /// Bytes of a request.
@@ -151,4 +199,11 @@ impl Answer {
 #[expect(clippy::cast_possible_truncation, reason = "halves of the number")]
 pub(crate) const fn halves(number: u64) -> (u32, u32) {
     ((number >> 32) as u32, number as u32)
+}
+
+/// The numbers of an answer; `None` if they would go beyond 64 bits, which no server gives.
+#[inline]
+pub(crate) fn numbers_from(first: u64, count: u32) -> Option<Range<u64>> {
+    let end = first.checked_add(u64::from(count))?;
+    Some(first..end)
 }

@@ -141,3 +141,9 @@ fn names_are_short_and_visible() {
         assert_eq!(wrong.parse::<Name>(), Err(BadName), "{wrong}");
     }
 }
+
+#[test]
+fn an_answer_beyond_64_bits_has_no_numbers() {
+    assert_eq!(numbers_from(u64::MAX - 3, 3), Some(u64::MAX - 3..u64::MAX));
+    assert_eq!(numbers_from(u64::MAX - 3, 4), None);
+}

@@ -249,5 +249,8 @@ fn judge(args: &Args, ending: Ending) -> anyhow::Result<()> {
             anyhow!(damage).context(format!("the file of epoch {epoch} in {place}"))
         }
         Ending::Gone => anyhow!("the file of this server in {place} is gone"),
+        Ending::Unreadable(error) => anyhow!(error).context(format!(
+            "{place} cannot be read, and further attempts would not help"
+        )),
     })
 }

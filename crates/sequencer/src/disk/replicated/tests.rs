@@ -2,7 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+use dunlin_core::Nanos;
+
 use super::*;
+use crate::disk::{ClaimError, Taking, run};
+use crate::machine::{Ending, Options, Sequencer};
 
 /// A store that makes an epoch, and then answers each write with an error.
 struct Failing(Error);
@@ -149,4 +153,134 @@ fn a_write_whose_outcome_is_unknown_is_repeated_before_the_next_one() {
         files.write(0, &[3; SLOT]).unwrap();
         assert_eq!(files.own.as_ref().unwrap().doubt, None);
     }
+}
+
+/// How a cluster lies, once it has made an epoch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lie {
+    /// No answer can be decoded. The client reports a write that it has sent as unknown.
+    Malformed,
+    /// Answers to writes cannot be decoded.
+    MalformedWrites,
+    /// Each part of a list promises another part.
+    EndlessList,
+    /// The list names ever more epochs.
+    LongList,
+}
+
+struct Lying {
+    lie: Lie,
+    is_made: bool,
+    named: u64,
+}
+
+impl StoreCalls for Lying {
+    fn get(&mut self, _: &[u8]) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        Err(Error::Incompatible)
+    }
+
+    fn range(&mut self, prefix: &[u8], _: &[u8], _: u32) -> Result<(Vec<Found>, bool), Error> {
+        if !self.is_made {
+            return Ok((Vec::new(), false));
+        }
+        self.named += u64::from(self.lie == Lie::LongList);
+        let key = [prefix, format!("{:010}", 1 + self.named).as_bytes()].concat();
+        let items = vec![Found {
+            key,
+            version: 1,
+            value: Vec::new(),
+        }];
+        match self.lie {
+            Lie::Malformed => Err(Error::Incompatible),
+            Lie::MalformedWrites => Ok((items, false)),
+            Lie::EndlessList | Lie::LongList => Ok((items, true)),
+        }
+    }
+
+    fn compare_and_set(&mut self, _: &[u8], _: u64, _: &[u8]) -> Result<Result<u64, u64>, Error> {
+        match self.lie {
+            Lie::Malformed | Lie::MalformedWrites => Err(Error::Unknown),
+            Lie::EndlessList | Lie::LongList => Ok(Ok(1)),
+        }
+    }
+
+    fn transact(&mut self, _: &[Compare<'_>], _: &[Write<'_>]) -> Result<Result<u64, u64>, Error> {
+        self.is_made = true;
+        Ok(Ok(1))
+    }
+}
+
+#[test]
+fn a_server_gives_up_a_cluster_that_lies() {
+    for lie in [
+        Lie::Malformed,
+        Lie::MalformedWrites,
+        Lie::EndlessList,
+        Lie::LongList,
+    ] {
+        let store = Lying {
+            lie,
+            is_made: false,
+            named: 0,
+        };
+        let mut files = Replicated::start("numbers", move || Ok::<_, Error>(store)).unwrap();
+        let options = Options::DEFAULT;
+        let terms = options.terms(1);
+        let claim = crate::disk::claim(&mut files, Taking::Free, terms).unwrap();
+        let mut sequencer = Sequencer::new(claim, options);
+        sequencer.open(0, b"a", true).unwrap();
+        let (mut now, end) = (Nanos::ZERO, options.lease.times(100));
+        while sequencer.ending().is_none() {
+            now = now.max(sequencer.next_job_at());
+            assert!(now < end, "{lie:?}: the server asks again and again");
+            let job = sequencer.next_job(now).expect("it is due");
+            sequencer.on_outcome(run(&mut files, &job));
+        }
+        let ending = sequencer.take_ending().unwrap();
+        let error = match ending {
+            Ending::Unreadable(error) if lie != Lie::MalformedWrites => error,
+            Ending::Failed(error) if lie == Lie::MalformedWrites => error,
+            other => panic!("{lie:?}: {other:?}"),
+        };
+        let text = error.to_string();
+        assert!(text.contains("the replicated store"), "{lie:?}: {text}");
+    }
+}
+
+/// A cluster in which each epoch has a file, but is not in the list.
+struct Taken;
+
+impl StoreCalls for Taken {
+    fn get(&mut self, _: &[u8]) -> Result<Option<(u64, Vec<u8>)>, Error> {
+        Ok(None)
+    }
+
+    fn range(&mut self, _: &[u8], _: &[u8], _: u32) -> Result<(Vec<Found>, bool), Error> {
+        Ok((Vec::new(), false))
+    }
+
+    fn compare_and_set(&mut self, _: &[u8], _: u64, _: &[u8]) -> Result<Result<u64, u64>, Error> {
+        Ok(Err(1))
+    }
+
+    fn transact(&mut self, _: &[Compare<'_>], _: &[Write<'_>]) -> Result<Result<u64, u64>, Error> {
+        Ok(Err(0))
+    }
+}
+
+#[test]
+fn a_server_that_finds_every_epoch_taken_gives_up() {
+    let mut files = Replicated::start("numbers", || Ok::<_, Error>(Taken)).unwrap();
+    let terms = Options::DEFAULT.terms(1);
+    let error = crate::disk::claim(&mut files, Taking::Free, terms).unwrap_err();
+    assert!(matches!(error, ClaimError::Io(_)), "{error:?}");
+}
+
+#[test]
+fn a_thread_that_has_ended_cannot_be_asked_again() {
+    let mut files = Replicated::start("numbers", || Ok::<_, Error>(Taken)).unwrap();
+    // The call panics, and its thread ends.
+    let _ = files.ask(|_: &mut Taken| -> Result<(), Error> { panic!("the test ends the thread") });
+    let error = files.epochs().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
 }
