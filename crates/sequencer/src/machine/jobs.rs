@@ -168,8 +168,8 @@ impl Sequencer {
         self.save_at = Nanos::MAX;
     }
 
-    /// Notes that the disk could not be read. The next look comes soon, and the lease continues until
-    /// then.
+    /// Notes that the disk could not be read. The next look comes soon, and the lease continues
+    /// until then.
     fn on_unread(&mut self, error: io::Error) {
         let is_hopeless = matches!(
             error.kind(),

@@ -71,7 +71,6 @@ fn a_request_with_another_word_or_length_is_not_usual() {
         other[at] ^= 0x80;
         let words = Words::of(&other).expect("it has the right length");
         let given = sequencer.take_usual(words, Nanos(10));
-        // Other counts are usual, too, as long as the block has so many numbers.
         assert_eq!(given, None, "byte {at}");
     }
     let words = Words::of(&bytes).expect("it has the right length");
