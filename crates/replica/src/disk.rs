@@ -13,11 +13,13 @@
 //! | `state.rs` | the record that says which of the engine's entries count |
 //! | `record.rs` | entries as opaque bytes, for the engine |
 //! | `files.rs` | the engine's files, which report a full disk at once |
+//! | `ahead.rs` | zeros ahead of the end of a file |
 //! | `thread.rs` | the threads that write and do chores |
 //! | `backup.rs` | items in one file, and new clusters that begin with them |
 //!
 //! Called by the owner of a replica; the node knows only `work.rs`.
 
+mod ahead;
 mod backup;
 mod chores;
 mod files;

@@ -10,6 +10,7 @@
 mod answers;
 mod asking;
 mod due;
+mod held;
 mod lives;
 mod log_clock;
 mod outbox;

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use raft_engine::env::{DefaultFileSystem, FileSystem, Permission, WriteExt};
 
+use super::ahead::Ahead;
+
 /// The file system, for the engine.
 #[derive(Default)]
 pub(super) struct Files;
@@ -15,7 +17,7 @@ pub(super) struct Files;
 type Handle = <DefaultFileSystem as FileSystem>::Handle;
 
 /// A writer of one of the engine's files.
-pub(super) struct Writer(<DefaultFileSystem as FileSystem>::Writer);
+pub(super) struct Writer(Ahead<<DefaultFileSystem as FileSystem>::Writer>);
 
 /// Whether an error means that the disk is full.
 pub(super) fn is_full(error: &io::Error) -> bool {
@@ -78,7 +80,8 @@ impl FileSystem for Files {
     }
 
     fn new_writer(&self, handle: Arc<Handle>) -> io::Result<Writer> {
-        DefaultFileSystem.new_writer(handle).map(Writer)
+        let writer = DefaultFileSystem.new_writer(handle)?;
+        Ok(Writer(Ahead::new(writer)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A second request for a replica's seat, options that cannot work, and parcels: which of them a
 //! seat refuses, and whose lanes they use.
 
+mod answering;
 mod serving;
 
 use dunlin_core::{CloseReason, SessionOptions};

@@ -81,14 +81,40 @@ pub(super) fn key_of(rng: &mut Rng) -> [u8; KEY] {
     key
 }
 
-/// Starts a client. Returns the outcome of each step, and the client's counts.
+/// A client that runs.
+pub(super) struct Running {
+    process: Process,
+    patience: Duration,
+}
+
+impl Running {
+    /// Starts a client.
+    ///
+    /// # Errors
+    /// The process does not start.
+    pub(super) fn start(params: &Params) -> anyhow::Result<Self> {
+        let steps = u32::try_from(params.steps.len())?;
+        Ok(Self {
+            process: Process::spawn(ROLE, Seat::default(), params)?,
+            patience: patience((params.span + WARM_UP) * steps),
+        })
+    }
+
+    /// Waits for the outcome of each step, and the client's counts.
+    ///
+    /// # Errors
+    /// A request has failed, or had a wrong answer.
+    pub(super) fn end(mut self) -> anyhow::Result<(Vec<Outcome>, Side)> {
+        self.process.receive(self.patience)
+    }
+}
+
+/// Runs a client.
 ///
 /// # Errors
 /// A request has failed, or had a wrong answer.
 pub(super) fn run(params: &Params) -> anyhow::Result<(Vec<Outcome>, Side)> {
-    let mut client = Process::spawn(ROLE, Seat::default(), params)?;
-    let steps = u32::try_from(params.steps.len())?;
-    client.receive(patience((params.span + WARM_UP) * steps))
+    Running::start(params)?.end()
 }
 
 /// The state of the endpoint.

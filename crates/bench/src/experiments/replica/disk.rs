@@ -10,10 +10,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use dunlin::replica::WINDOW;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use super::apart::{Apart, REPLICAS, Seen};
-use super::client::{self, HEAD, KEY, Step, VALUE, WARM_UP};
+use super::client::{self, HEAD, KEY, Running, Step, VALUE, WARM_UP};
 use super::folder::Folder;
 use super::many::PUTS;
 use crate::harness::probe::{Measurement, Metric, Probe};
@@ -24,8 +25,16 @@ use harness::seat::Seat;
 /// Puts in flight, also in the baseline with etcd.
 pub(super) const OUTSTANDING: usize = 128;
 
+/// A client has at most this number of writes in flight, so several clients make these puts.
+#[expect(clippy::cast_possible_truncation, reason = "the window is small")]
+const EACH: usize = WINDOW as usize;
+
 /// The engine reserves this number of bytes of a file at a time, and so do the writers.
 const RESERVED: u64 = 2 << 20;
+
+/// A replica writes zeros ahead of its bytes, so most of its syncs change no metadata of the file
+/// system. So do the writers, in pieces of the same size.
+const AHEAD: usize = 256 << 10;
 
 /// The most bytes that a writer writes to its file before it starts over.
 const MOST: u64 = 32 << 20;
@@ -91,35 +100,61 @@ impl Probe for OnDisk {
             setting,
             replicas: replicas.addresses.iter().map(ToString::to_string).collect(),
             leader: replicas.addresses[leader],
-            outstanding: OUTSTANDING,
+            outstanding: EACH,
             steps: vec![Step::Put],
             span: span * 3 / 4,
         };
         let before = replicas.ask(leader)?;
-        let (outcomes, side) = client::run(&params)?;
+        let puts = Puts::by_clients(OUTSTANDING / EACH, &params)?;
         let after = replicas.ask(leader)?;
         drop(replicas);
         let syncs = Syncs::between(&before, &after)?;
         let writers = rate_of_writers(folder.path(), syncs.bytes(), span / 4)?;
-        let put = outcomes[0];
         let elections = after.term - before.term;
         let changed = (elections > 0).then(|| "the leader has changed".to_owned());
         Ok(Measurement {
             values: vec![
-                put.per_s,
-                put.p99,
-                put.per_s / (syncs.puts * writers),
+                puts.per_s,
+                puts.p99,
+                puts.per_s / (syncs.puts * writers),
                 syncs.puts,
                 syncs.mean_ns,
                 writers,
                 count(elections),
             ],
-            alarms: [side.alarm("client"), changed]
-                .into_iter()
-                .flatten()
-                .collect(),
-            details: vec![side.line("client")],
+            alarms: puts.alarms.into_iter().chain(changed).collect(),
+            details: puts.lines,
         })
+    }
+}
+
+/// The puts of several clients.
+struct Puts {
+    per_s: f64,
+    /// Of the client for which it is the longest.
+    p99: f64,
+    alarms: Vec<String>,
+    lines: Vec<String>,
+}
+
+impl Puts {
+    fn by_clients(count: usize, params: &client::Params) -> anyhow::Result<Self> {
+        let clients = (0..count).map(|_| Running::start(params));
+        let clients: Vec<Running> = clients.collect::<anyhow::Result<_>>()?;
+        let mut puts = Self {
+            per_s: 0.0,
+            p99: 0.0,
+            alarms: Vec::new(),
+            lines: Vec::new(),
+        };
+        for client in clients {
+            let (outcomes, side) = client.end()?;
+            puts.per_s += outcomes[0].per_s;
+            puts.p99 = puts.p99.max(outcomes[0].p99);
+            puts.alarms.extend(side.alarm("client"));
+            puts.lines.push(side.line("client"));
+        }
+        Ok(puts)
     }
 }
 
@@ -180,13 +215,15 @@ pub(super) fn rate_of_writers(folder: &Path, bytes: usize, span: Duration) -> an
 }
 
 fn rate_of_writer(path: &Path, bytes: usize, span: Duration) -> anyhow::Result<f64> {
-    let block = vec![0x76; bytes];
+    let (block, zeros) = (vec![0x76; bytes], vec![0; AHEAD]);
     let (mut file, mut offset, mut reserved, mut syncs) = (File::create(path)?, 0, 0, 0);
+    let mut written = 0;
     let begin = Instant::now();
     while begin.elapsed() < span || syncs == 0 {
         let end = offset + bytes as u64;
         if end > MOST {
             (file, offset, reserved) = (File::create(path)?, 0, 0);
+            written = 0;
             continue;
         }
         if end > reserved {
@@ -194,6 +231,11 @@ fn rate_of_writer(path: &Path, bytes: usize, span: Duration) -> anyhow::Result<f
             reserved += RESERVED;
         }
         file.write_all_at(&block, offset)?;
+        if end > written {
+            let more = usize::try_from(reserved - end)?.min(AHEAD);
+            file.write_all_at(&zeros[..more], end)?;
+            written = end + more as u64;
+        }
         file.sync_data()?;
         (offset, syncs) = (end, syncs + 1);
     }
