@@ -364,8 +364,8 @@ fn a_device_that_refuses_a_rule_serves_all_from_the_shared_queue() {
     assert_eq!(count(first, "rx_rules_refused"), 3);
 }
 
-/// A datagram of `len` bytes that begins with a packet of a message of `size` bytes, and ends with a
-/// number.
+/// A datagram of `len` bytes that begins with a packet of a message of `size` bytes, and ends with
+/// a number.
 fn datagram(len: usize, size: u32, number: u8) -> Vec<u8> {
     let header = Header {
         kind: PacketType::Req,
