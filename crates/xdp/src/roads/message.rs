@@ -256,8 +256,8 @@ fn link(body: &[u8]) -> Option<Link> {
     })
 }
 
-/// The longest packets among the facts of IPv6 about an interface (`IFLA_INET6_CONF`, an array whose
-/// third number is `DEVCONF_MTU6`).
+/// The longest packets among the facts of IPv6 about an interface (`IFLA_INET6_CONF`, an array
+/// whose third number is `DEVCONF_MTU6`).
 fn mtu_of_inet_6(facts: &[u8]) -> Option<u32> {
     const CONF: u16 = 2;
     const MTU: usize = 2;

@@ -92,8 +92,7 @@ fn long_packets_of_ipv6_take_the_kernels_way_where_a_router_has_no_room_for_them
 }
 
 /// Makes the right host forward packets from the left host to another host, the left one of
-/// `other`, over a link `mid` that has room for packets of 1300 bytes. The left host does not know
-/// this.
+/// `other`, over a link `mid`.
 fn forward(network: &Network, other: &Network) {
     let (left, gateway, far) = (&network.left, &network.right, &other.left);
     let place = far.place("mid");
@@ -106,7 +105,7 @@ fn forward(network: &Network, other: &Network) {
         .unwrap();
     for (host, address) in [(gateway, "10.202.0.1"), (far, "10.202.0.2")] {
         host.ip(&format!("addr add {address}/24 dev mid")).unwrap();
-        host.ip("link set mid mtu 1300 up").unwrap();
+        host.ip("link set mid up").unwrap();
     }
     gateway
         .run(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1"))
@@ -132,6 +131,10 @@ fn packets_that_a_gateway_refuses_take_the_kernels_way() {
     echo.calls(100, 32);
     assert!(echo.near("tx_datagrams") > 10);
     assert_eq!(echo.near("tx_kernel_long"), 0);
+    // The link becomes narrower after both sides have agreed about the size of packets.
+    for host in [&network.right, &other.left] {
+        host.ip("link set mid mtu 1300").unwrap();
+    }
     // The endpoint learns of the limit when it next asks for the path.
     until(|| {
         echo.calls(3, 20_000);
