@@ -93,7 +93,7 @@ impl Connect for Dpdk {
         tx.settle();
         // The device does not wake the endpoint when it has sent packets, so the endpoint stays
         // awake until its msgbufs are back.
-        if tx.has_lent() || !rx.seat().inbox.sleep() {
+        if tx.has_lent() || rx.has_rest() || !rx.seat().inbox.sleep() {
             return Arm::Ready;
         }
         rx.sleep();

@@ -1,18 +1,32 @@
 //! The receiving half: packets that another thread has received for this endpoint, and then those
 //! of the device.
 //!
-//! Invariant: the packets of a burst are ours until the next one. Called by the event loop, and by
-//! `connect`.
+//! An endpoint answers the packets of an iteration together. If it saw all datagrams that wait at
+//! once, its peer would wait for the answers to all of them, and then the endpoint for the peer. So
+//! it sees one half of a few full datagrams first, and the other half in its next iteration, while
+//! the peer works on the answers to the first (docs/decisions/dpdk.md).
+//!
+//! Invariant: the packets that are shown are ours until the device is next asked for packets.
+//! Called by the event loop, and by `connect`.
 
 use std::sync::Arc;
 
 use dunlin_core::transport::{Frame, Rx};
 use dunlin_packet::{Home, Seen};
 use dunlin_transport::counters::Counters;
+use dunlin_wire::{HEADER_LEN, Header, PacketType};
 
 use crate::device::Received;
 use crate::port::{Looked, Port, Seat};
 use crate::rules::Own;
+
+/// The most datagrams that are shown in halves. If there are more, the peer has others to work on,
+/// and an iteration costs more than its wait.
+const FEW: usize = 8;
+
+/// Fewest bytes of a datagram, on average, for which datagrams are shown in halves. An iteration of
+/// its own would cost too much for a few small messages.
+const LONG: u64 = 256;
 
 /// The receiving half of a `dpdk` endpoint.
 #[derive(Debug)]
@@ -26,12 +40,55 @@ pub struct DpdkRx {
     is_asleep: bool,
 }
 
-/// The packets of a burst.
+/// The packets that the device and the inbox had together.
 #[derive(Debug, Default)]
 struct Shown {
     batch: Received,
     packets: u64,
     bytes: u64,
+}
+
+impl Shown {
+    /// Shows all packets, or the first half of them. Returns the number of those that are shown.
+    #[inline]
+    fn show_first(&mut self) -> usize {
+        let (count, bytes) = (self.batch.len(), self.batch.total());
+        self.bytes += bytes;
+        if (2..=FEW).contains(&count) && bytes >= LONG * count as u64 {
+            self.halve();
+        }
+        self.count()
+    }
+
+    /// Hides half of the datagrams if they hold several messages each. Packets of a large message
+    /// are not halved: its sender does not wait for the answer to each.
+    #[inline(never)]
+    fn halve(&mut self) {
+        if begins_with_short_message(self.batch.bytes(0)) {
+            self.batch.hide_half();
+        }
+    }
+
+    /// Shows the other half. Returns its number of packets.
+    fn show_rest(&mut self) -> usize {
+        self.batch.show_rest();
+        self.count()
+    }
+
+    /// Counts the packets that are shown, and returns their number.
+    #[inline]
+    fn count(&mut self) -> usize {
+        self.packets += self.batch.len() as u64;
+        self.batch.len()
+    }
+}
+
+/// Whether a datagram begins with a message that fills at most half of it, so others follow.
+fn begins_with_short_message(datagram: &[u8]) -> bool {
+    Header::decode(datagram).is_ok_and(|header| {
+        let is_message = matches!(header.kind, PacketType::Req | PacketType::Resp);
+        is_message && header.size as usize + HEADER_LEN <= datagram.len() / 2
+    })
 }
 
 impl DpdkRx {
@@ -58,6 +115,11 @@ impl DpdkRx {
         self.port()
             .show_counters(&mut |name, count| details.push((name, count)));
         details
+    }
+
+    /// Whether packets that the device has given are still to be shown.
+    pub(crate) fn has_rest(&self) -> bool {
+        self.shown.batch.has_rest()
     }
 
     /// Notes that the endpoint will sleep.
@@ -109,6 +171,9 @@ impl Rx for DpdkRx {
     fn burst(&mut self) -> usize {
         let Seat { port, inbox, own } = &*self.seat;
         let shown = &mut self.shown;
+        if shown.batch.has_rest() {
+            return shown.show_rest();
+        }
         port.pool().free(&mut shown.batch);
         inbox.take(|arrived| {
             shown.batch.push_payload(arrived.packet, arrived.payload);
@@ -127,10 +192,7 @@ impl Rx for DpdkRx {
                 self.corrupt += port.receive(home, seen, batch).corrupt;
             }
         }
-        let count = shown.batch.len();
-        shown.packets += count as u64;
-        shown.bytes += shown.batch.total();
-        count
+        shown.show_first()
     }
 
     #[inline]

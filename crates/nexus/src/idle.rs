@@ -22,7 +22,8 @@ pub enum Idle {
     Spin,
     /// The thread spins for a while, then blocks: the first packet after that costs a wake-up.
     Adaptive {
-        /// How long the thread spins.
+        /// How long the thread spins. For the answer to its first request after a block, it spins
+        /// up to four times as long, but not beyond 200 µs: the peer has to be woken, too.
         spin: Duration,
     },
 }
@@ -48,6 +49,13 @@ impl Default for Idle {
         }
     }
 }
+
+/// How many times as long a thread spins for the answer to its first request after a block, and the
+/// time beyond which this makes no spin longer. A processor that has halted may take 100 µs to wake
+/// up, above all in a virtual machine. If the thread blocked meanwhile, the answer would have to
+/// wake it, too.
+const PATIENT: u64 = 4;
+const MAX_PATIENCE: Nanos = Nanos::from_micros(200);
 
 /// Iterations without frames between two readings of the clock; a power of two.
 const LOOK_EVERY: u32 = 64;
@@ -78,6 +86,8 @@ pub(crate) struct Sleeper {
     quiet_since: Nanos,
     /// The number of requests that the endpoint had sent at the last look.
     requests: u64,
+    /// Whether the thread has sent a request after a block, and no packet has come since.
+    is_patient: bool,
     /// The value from which `quiet` counts. Usually 0. After a block, until the thread has given
     /// way, it is so high that the first iteration without frames looks at the clock.
     first: u32,
@@ -107,6 +117,7 @@ impl Sleeper {
             quiet: 0,
             quiet_since: Nanos::ZERO,
             requests: 0,
+            is_patient: false,
             first: 0,
             epoll,
             events,
@@ -134,21 +145,29 @@ impl Sleeper {
     fn has_spun(&mut self, look: Look) -> bool {
         let Some(spin) = self.spin else { return false };
         let Look { now, requests } = look;
-        if self.quiet == LOOK_EVERY || requests != self.requests {
+        let has_come = self.quiet == LOOK_EVERY;
+        if has_come || requests != self.requests {
             (self.quiet_since, self.requests) = (now, requests);
-            self.give_way();
+            let has_slept = self.give_way();
+            self.is_patient = !has_come && (self.is_patient || has_slept);
         }
-        now.since(self.quiet_since) >= spin
+        let longest = match self.is_patient {
+            true => spin.times(PATIENT).min(spin.max(MAX_PATIENCE)),
+            false => spin,
+        };
+        now.since(self.quiet_since) >= longest
     }
 
     /// Lets another thread of this processor run, once after each block. The kernel expects that a
     /// thread which sends a packet to a sleeping peer then sleeps itself, so it often wakes the
     /// peer's thread on this processor, even if another one is idle. There, the peer would wait
-    /// until this thread has spun.
-    fn give_way(&mut self) {
-        if std::mem::take(&mut self.first) != 0 {
+    /// until this thread has spun. True if the thread has slept.
+    fn give_way(&mut self) -> bool {
+        let has_slept = std::mem::take(&mut self.first) != 0;
+        if has_slept {
             std::thread::yield_now();
         }
+        has_slept
     }
 
     /// Blocks until a descriptor is readable, the doorbell is rung, or `span` has passed. The

@@ -95,7 +95,7 @@ impl Connect for Xdp {
 
     fn disarm(rx: &mut XdpRx, tx: &mut XdpTx) {
         Udp::disarm(&mut rx.udp, &mut tx.udp);
-        rx.on_doubt();
+        rx.on_wake();
         tx.on_doubt();
     }
 

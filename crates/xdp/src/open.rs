@@ -11,8 +11,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dunlin_core::transport::{Halves, Limits, Transport};
+use dunlin_msgbuf::MIN_DATA_SIZE;
 use dunlin_transport::connect::Connect;
 use dunlin_transport::udp::{self, Udp, UdpRx, UdpTx};
+use dunlin_wire::HEADER_LEN;
 
 use crate::device::Device;
 use crate::ffi;
@@ -239,8 +241,10 @@ impl Xdp {
         if vlan > MOST_VLAN {
             return Err(invalid("a VLAN has a number from 1 to 4094"));
         }
+        let ip = ip_on(&name, options.udp.ip)?;
         let udp = Udp::open(&udp::Options {
-            ip: ip_on(&name, options.udp.ip)?,
+            ip,
+            data_size: options.udp.data_size.min(data_in(&link, ip)),
             gro: options.udp.gro && options.takes_partial_sums(),
             ..options.udp.clone()
         })?;
@@ -379,6 +383,15 @@ fn ip_on(name: &CStr, given: IpAddr) -> io::Result<IpAddr> {
         let what = format!("xdp needs an address for {name:?} that other hosts reach, not {given}");
         io::Error::new(io::ErrorKind::InvalidInput, what)
     })
+}
+
+/// The most data bytes of a packet that the interface has room for. The kernel would cut a longer
+/// one into fragments, as it would those of IPv6 with the default size over Ethernet.
+fn data_in(link: &Link, ip: IpAddr) -> u32 {
+    let headers = HEADER_LEN + if ip.is_ipv6() { 40 + 8 } else { 20 + 8 };
+    let headers = u32::try_from(headers).expect("headers are short");
+    let most = link.mtu_of(ip.is_ipv6()).saturating_sub(headers);
+    most.max(MIN_DATA_SIZE)
 }
 
 /// The inode number of the UDP socket that has the endpoint's address.

@@ -87,6 +87,8 @@ pub struct XdpRx {
     /// Whether datagrams are accepted whose checksum covers only the pseudo header or is missing.
     partial_sums: bool,
     turns: Turns,
+    /// Whether no burst has begun since the last sleep.
+    is_woken: bool,
     source: Source,
     /// The headers of the last packet.
     seen: Seen,
@@ -133,6 +135,7 @@ impl XdpRx {
             mac,
             partial_sums,
             turns,
+            is_woken: false,
             source: Source::Socket,
             seen: Seen::default(),
             marked: Marks::default(),
@@ -246,8 +249,12 @@ impl XdpRx {
         }
     }
 
-    /// Makes the next burst look at the socket.
-    pub(crate) fn on_doubt(&mut self) {
+    /// Notes that a sleep has ended. The next burst looks at the rings, where the packet that ended
+    /// the sleep lies most likely, and the burst after it at the socket: the call of the kernel
+    /// would delay the first packet. If that look has been postponed already, the next burst does
+    /// it, so an endpoint that sleeps after each burst finds the socket's packets, too.
+    pub(crate) fn on_wake(&mut self) {
+        self.is_woken = !self.turns.is_due();
         self.turns.on_doubt();
     }
 
@@ -424,7 +431,7 @@ impl Rx for XdpRx {
         if !self.others.is_empty() {
             self.change_queue();
         }
-        if self.turns.is_due() {
+        if self.turns.is_due() && !std::mem::take(&mut self.is_woken) {
             let count = self.look_at_socket();
             if count > 0 {
                 return count;

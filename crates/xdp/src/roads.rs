@@ -26,8 +26,9 @@ use message::{Message, Route};
 /// Room for one answer; the answer about an interface contains all of its counters.
 const ROOM: usize = 1 << 15;
 
-/// Events about interfaces, neighbours, and the routes of IPv4 and IPv6.
-const GROUPS: u32 = 0x1 | 0x4 | 0x40 | 0x400;
+/// Events about interfaces, neighbours, the routes of IPv4 and IPv6, and what routers of IPv6 say
+/// about interfaces.
+const GROUPS: u32 = 0x1 | 0x4 | 0x40 | 0x400 | 0x800;
 
 /// How a peer is reached over the interface.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +60,10 @@ pub enum Change {
 /// Finds the roads, and reports changes of them.
 pub trait Roads: Send + fmt::Debug {
     /// The road to an address; `None` if none leads over the interface.
-    fn road(&mut self, to: IpAddr) -> Option<Road>;
+    ///
+    /// # Errors
+    /// The kernel did not answer.
+    fn road(&mut self, to: IpAddr) -> io::Result<Option<Road>>;
 
     /// The longest packets on the path to an address, as in [`Road::mtu`]. The kernel reports no
     /// change of them when a router refuses longer ones.
@@ -119,18 +123,19 @@ impl Tables {
     /// `NotFound` if there is none with this index.
     pub(crate) fn link(&mut self, index: u32) -> io::Result<Link> {
         match self.ask(&message::ask_for_link(index)) {
-            Some(Message::Link(link)) => Ok(link),
+            Ok(Message::Link(link)) => Ok(link),
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
     /// The first message of the kernel's answer.
-    fn ask(&mut self, question: &[u8]) -> Option<Message> {
+    fn ask(&mut self, question: &[u8]) -> io::Result<Message> {
         // An answer that came late would be taken for the answer to the next question.
         while ffi::receive(self.questions.as_fd(), &mut self.room).is_ok() {}
-        ffi::send(self.questions.as_fd(), question).ok()?;
-        let answer = ffi::receive(self.questions.as_fd(), &mut self.room).ok()?;
-        message::read(answer).next()
+        ffi::send(self.questions.as_fd(), question)?;
+        let answer = ffi::receive(self.questions.as_fd(), &mut self.room)?;
+        let first = message::read(answer).next();
+        first.ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
     /// Notes what a message of the kernel changes for us.
@@ -152,10 +157,10 @@ impl Tables {
     }
 
     /// The route to an address, if it leads over the interface.
-    fn route(&mut self, to: IpAddr) -> Option<Route> {
-        match self.ask(&message::ask_for_route(to, self.index)) {
-            Some(Message::Route(route)) if route.index == self.index => Some(route),
-            _ => None,
+    fn route(&mut self, to: IpAddr) -> io::Result<Option<Route>> {
+        match self.ask(&message::ask_for_route(to, self.index))? {
+            Message::Route(route) if route.index == self.index => Ok(Some(route)),
+            _ => Ok(None),
         }
     }
 
@@ -185,10 +190,10 @@ impl Tables {
 
     /// Notes the present state of the interface from the kernel's answer, and that all roads may
     /// have changed. False if there is no answer: then the next look asks again.
-    fn note_all(&mut self, answer: Option<Message>) -> bool {
+    fn note_all(&mut self, answer: io::Result<Message>) -> bool {
         let change = match answer {
-            Some(Message::Link(link)) => Change::Link(link),
-            Some(Message::Refused) => Change::LinkGone,
+            Ok(Message::Link(link)) => Change::Link(link),
+            Ok(Message::Refused) => Change::LinkGone,
             _ => return false,
         };
         self.has_lost = false;
@@ -198,22 +203,24 @@ impl Tables {
 }
 
 impl Roads for Tables {
-    fn road(&mut self, to: IpAddr) -> Option<Road> {
-        let route = self.route(to)?;
+    fn road(&mut self, to: IpAddr) -> io::Result<Option<Road>> {
+        let Some(route) = self.route(to)? else {
+            return Ok(None);
+        };
         let hop = route.gateway.unwrap_or(to);
-        let neighbour = match self.ask(&message::ask_for_neighbour(hop, self.index)) {
-            Some(Message::Neighbour(_, _, neighbour)) => neighbour,
+        let neighbour = match self.ask(&message::ask_for_neighbour(hop, self.index))? {
+            Message::Neighbour(_, _, neighbour) => neighbour,
             _ => Neighbour::default(),
         };
-        Some(Road {
+        Ok(Some(Road {
             hop,
             neighbour,
             mtu: route.mtu,
-        })
+        }))
     }
 
     fn mtu(&mut self, to: IpAddr) -> io::Result<Option<u32>> {
-        let route = self.route(to).ok_or(io::ErrorKind::NotFound)?;
+        let route = self.route(to)?.ok_or(io::ErrorKind::NotFound)?;
         Ok(route.mtu)
     }
 

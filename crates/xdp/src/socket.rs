@@ -332,7 +332,12 @@ fn bind(fd: BorrowedFd<'_>, index: u32, queue: u32, sharing: Sharing<'_>) -> io:
     };
     patiently(|| ffi::bind_xdp(fd, &address)).map_err(|error| {
         let what = match error.raw_os_error() {
-            Some(libc::EBUSY) => format!("an AF_XDP socket of another process has queue {queue}"),
+            Some(libc::EBUSY) => format!(
+                "an AF_XDP socket of another process has queue {queue}, and the kernel gives a \
+                 queue only one region of frames; take another queue (xdp.queue), or give the \
+                 process an interface and a network namespace of its own (ip link add link \
+                 INTERFACE name NAME netns NAMESPACE type macvlan mode bridge)"
+            ),
             Some(libc::EINVAL) => format!(
                 "the interface has no queue {queue}, or the kernel is older than 6.6, which first \
                  passes frames of several pieces"

@@ -110,7 +110,7 @@ impl<P: Programs> Watched<P> {
 }
 
 impl<P: Programs> Roads for Watched<P> {
-    fn road(&mut self, to: IpAddr) -> Option<Road> {
+    fn road(&mut self, to: IpAddr) -> io::Result<Option<Road>> {
         self.tables.road(to)
     }
 

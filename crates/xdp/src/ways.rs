@@ -64,6 +64,8 @@ pub(crate) struct Way {
     form: Option<Form>,
     /// Whether the next packet goes through the kernel.
     confirm: bool,
+    /// Whether the kernel did not answer the last question for the road, so `road` may be old.
+    is_unanswered: bool,
 }
 
 /// The part of a way that is needed to send a packet.
@@ -123,6 +125,8 @@ pub(crate) struct Ways {
     /// Looks until the next question about a path, and the place of the last one.
     ask_in: u32,
     asked: usize,
+    /// Whether a question for a road is still unanswered.
+    is_unanswered: bool,
 }
 
 impl Ways {
@@ -138,6 +142,7 @@ impl Ways {
             roads,
             ask_in: LOOKS,
             asked: 0,
+            is_unanswered: false,
         };
         ways.on_link(link);
         ways
@@ -157,8 +162,10 @@ impl Ways {
             road: None,
             form: None,
             confirm: false,
+            is_unanswered: false,
         };
         way.follow(&self.home, self.longest, &mut *self.roads);
+        self.is_unanswered |= way.is_unanswered;
         self.ways[reach.place] = Some(way);
     }
 
@@ -222,6 +229,9 @@ impl Ways {
                 None => break,
             }
         }
+        if self.is_unanswered {
+            self.ask_again();
+        }
         self.ask_in -= 1;
         if self.ask_in == 0 {
             self.ask_in = LOOKS;
@@ -255,7 +265,8 @@ impl Ways {
     }
 
     fn on_link(&mut self, link: &Link) {
-        self.longest = payload_in(link.mtu, &self.home).min(LONGEST);
+        let mtu = link.mtu_of(self.home.address.is_ipv6());
+        self.longest = payload_in(mtu, &self.home).min(LONGEST);
         self.is_up = link.is_up && self.is_steered;
         if let Some(mac) = link.mac.filter(|mac| *mac != self.home.mac) {
             self.home.mac = mac;
@@ -277,7 +288,22 @@ impl Ways {
     fn on_roads(&mut self) {
         for way in self.ways.iter_mut().flatten() {
             way.follow(&self.home, self.longest, &mut *self.roads);
+            self.is_unanswered |= way.is_unanswered;
         }
+    }
+
+    /// Asks once more for the roads about which the kernel gave no answer, until it gives none
+    /// again.
+    #[cold]
+    fn ask_again(&mut self) {
+        let ways = self.ways.iter_mut().flatten();
+        for way in ways.filter(|way| way.is_unanswered) {
+            way.follow(&self.home, self.longest, &mut *self.roads);
+            if way.is_unanswered {
+                return;
+            }
+        }
+        self.is_unanswered = false;
     }
 
     #[inline]
@@ -303,10 +329,15 @@ impl Way {
         }
     }
 
-    /// Asks for the road.
+    /// Asks for the road. Without an answer, the known one stays: the kernel lacks memory, say,
+    /// which tells nothing about the road.
     fn follow(&mut self, home: &Home, longest: u32, roads: &mut dyn Roads) {
-        self.road = roads.road(self.reach.address.ip());
-        self.build(home, longest);
+        let answer = roads.road(self.reach.address.ip());
+        self.is_unanswered = answer.is_err();
+        if let Ok(road) = answer {
+            self.road = road;
+            self.build(home, longest);
+        }
     }
 
     /// Makes the headers that fit the road, for payloads of up to `longest` bytes.

@@ -151,6 +151,7 @@ impl Side {
             index: 1,
             mac: Some(home.mac),
             mtu: MTU,
+            mtu_6: None,
             is_up: true,
             below: Below::Itself,
             program: Attached::Nothing,
@@ -221,19 +222,19 @@ impl Device for Silent {
 }
 
 impl Roads for Direct {
-    fn road(&mut self, hop: IpAddr) -> Option<Road> {
+    fn road(&mut self, hop: IpAddr) -> std::io::Result<Option<Road>> {
         let IpAddr::V4(ip) = hop else {
-            return None;
+            return Ok(None);
         };
         let neighbour = Neighbour {
             mac: Some(mac_of(ip)),
             is_idle: false,
         };
-        Some(Road {
+        Ok(Some(Road {
             hop,
             neighbour,
             mtu: None,
-        })
+        }))
     }
 
     fn mtu(&mut self, _: IpAddr) -> std::io::Result<Option<u32>> {

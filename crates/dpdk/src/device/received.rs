@@ -5,8 +5,9 @@
 //!
 //! Invariants: the packets at the places below `count` are ours, and callers see a part of each.
 //! For the first `alike.count` packets, `alike` says where that part lies; for the others, `bytes`
-//! and `lens` do. The packets at `fresh` are ours too, and have just come. The parent module fills
-//! the arrays.
+//! and `lens` do. The `hidden` packets after them are ours too, and callers see nothing of them:
+//! they wait to be shown, or have been. The packets at `fresh` are ours too, and have just come.
+//! The parent module fills the arrays.
 
 use std::ffi::c_void;
 use std::ops::Range;
@@ -23,6 +24,9 @@ pub(crate) struct Received {
     lens: [u32; BATCH],
     count: usize,
     alike: Alike,
+    hidden: usize,
+    /// How many of the hidden packets are alike; `None` if they have been shown.
+    waiting: Option<usize>,
     /// A bit for each place: the network marked the packet "congestion experienced".
     marked: u32,
     fresh: Range<usize>,
@@ -54,6 +58,8 @@ impl Default for Received {
             lens: [0; BATCH],
             count: 0,
             alike: Alike::default(),
+            hidden: 0,
+            waiting: None,
             marked: 0,
             fresh: 0..0,
             start: 0,
@@ -184,6 +190,36 @@ impl Received {
         self.count += 1;
     }
 
+    /// Shows only the first half of the packets, or one more, until [`Self::show_rest`].
+    pub(crate) fn hide_half(&mut self) {
+        let half = self.count.div_ceil(2);
+        self.hidden = self.count - half;
+        self.waiting = Some(self.alike.count.saturating_sub(half));
+        self.alike.count = self.alike.count.min(half);
+        self.count = half;
+    }
+
+    /// Whether hidden packets wait to be shown.
+    #[inline]
+    pub(crate) fn has_rest(&self) -> bool {
+        self.waiting.is_some()
+    }
+
+    /// Shows the packets that wait, in place of those that are shown.
+    #[inline(never)]
+    pub(crate) fn show_rest(&mut self) {
+        let Some(alike) = self.waiting.take() else {
+            return;
+        };
+        let (first, all) = (self.count, self.count + self.hidden);
+        self.handles[..all].rotate_left(first);
+        self.bytes[..all].rotate_left(first);
+        self.lens[..all].rotate_left(first);
+        self.marked >>= first;
+        self.alike.count = alike;
+        (self.count, self.hidden) = (self.hidden, first);
+    }
+
     /// Whether packet `index` is one of those that are shown alike.
     #[inline]
     pub(crate) fn is_alike(&self, index: usize) -> bool {
@@ -238,7 +274,8 @@ impl Received {
     /// several pools, in pieces, or shared.
     #[inline]
     pub(super) fn give_up(&mut self) -> (&[*mut c_void], bool) {
-        let count = std::mem::take(&mut self.count);
+        let count = std::mem::take(&mut self.count) + std::mem::take(&mut self.hidden);
+        self.waiting = None;
         self.alike.count = 0;
         self.marked = 0;
         let is_mixed = std::mem::take(&mut self.is_mixed);

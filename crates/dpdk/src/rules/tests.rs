@@ -1,5 +1,5 @@
 //! Queues of their own for endpoints, at a device that these tests play: no virtual device of DPDK
-//! has rules on this kernel.
+//! has rules on this kernel. Also the packets of a burst that an endpoint sees together.
 
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
@@ -10,6 +10,7 @@ use dunlin_core::transport::Rx;
 use dunlin_packet::Home;
 use dunlin_packet::check::written;
 use dunlin_transport::connect::Connect;
+use dunlin_wire::{Flags, Header, PacketType, PktNum, ReqNum, SessionNum, Token};
 
 use super::*;
 use crate::device::Parts;
@@ -37,14 +38,14 @@ struct Played {
 }
 
 /// The devices by their numbers, one for each test.
-static DEVICES: [Mutex<Played>; 4] = [const {
+static DEVICES: [Mutex<Played>; 5] = [const {
     Mutex::new(Played {
         queues: [const { VecDeque::new() }; 3],
         rules: Vec::new(),
         refuses: false,
         held: 0,
     })
-}; 4];
+}; 5];
 
 fn played(number: u16) -> MutexGuard<'static, Played> {
     let device = &DEVICES[usize::from(number)];
@@ -361,4 +362,72 @@ fn a_device_that_refuses_a_rule_serves_all_from_the_shared_queue() {
     let [first, ..] = &endpoints;
     assert_eq!(count(first, "rx_rules"), 0);
     assert_eq!(count(first, "rx_rules_refused"), 3);
+}
+
+/// A datagram of `len` bytes that begins with a packet of a message of `size` bytes, and ends with
+/// a number.
+fn datagram(len: usize, size: u32, number: u8) -> Vec<u8> {
+    let header = Header {
+        kind: PacketType::Req,
+        flags: Flags::NONE,
+        aux: 1,
+        session: SessionNum(1),
+        token: Token(1),
+        size,
+        pkt: PktNum(0),
+        req: ReqNum(0),
+    };
+    let mut bytes = header.encode().to_vec();
+    bytes.resize(len, number);
+    bytes
+}
+
+#[test]
+fn a_few_datagrams_with_several_messages_are_shown_in_halves() {
+    let mut rx = endpoint(port(4, true), PORTS[0]);
+    let mut shown = |count: u8, len: usize, size: u32| {
+        for number in 0..count {
+            arrive(4, 0, PORTS[0], &datagram(len, size, number));
+        }
+        let (mut bursts, mut numbers) = (Vec::new(), 0..);
+        loop {
+            let burst = burst(&mut rx);
+            if burst.is_empty() {
+                return bursts;
+            }
+            for (packet, index) in burst.iter().zip(0..) {
+                assert_eq!(*packet, datagram(len, size, numbers.next().unwrap()));
+                assert_eq!(rx.whole(index), Some(&packet[..]), "it is not marked");
+            }
+            let row: Vec<&[u8]> = rx.lined_up(0).collect();
+            assert!(row.len() <= burst.len(), "the row ends with the burst");
+            assert!(burst.iter().zip(&row).all(|(packet, it)| packet == it));
+            bursts.push(burst.len());
+        }
+    };
+    assert_eq!(shown(1, 1400, 32), [1]);
+    assert_eq!(shown(5, 1400, 32), [3, 2]);
+    assert_eq!(shown(8, 256, 104), [4, 4]);
+    // An iteration of its own costs too much for half of many datagrams, or of small ones.
+    assert_eq!(shown(9, 256, 32), [9]);
+    assert_eq!(shown(5, 255, 32), [5]);
+    // Packets of large messages, and datagrams that hold hardly more than one message.
+    assert_eq!(shown(5, 1400, 1_000_000), [5]);
+    assert_eq!(shown(8, 256, 105), [8]);
+    // Each packet is counted once. All go back to the pool with the next question to the device.
+    assert_eq!(rx.counters().rx_packets, 1 + 5 + 8 + 9 + 5 + 5 + 8);
+    for number in [7, 8] {
+        arrive(4, 0, PORTS[0], &datagram(1400, 32, number));
+    }
+    let before = rx.counters().rx_packets;
+    assert_eq!(burst(&mut rx), [datagram(1400, 32, 7)]);
+    assert!(rx.has_rest());
+    assert_eq!(
+        rx.counters().rx_packets,
+        before + 1,
+        "the other is not shown"
+    );
+    assert_eq!(burst(&mut rx), [datagram(1400, 32, 8)]);
+    assert!(!rx.has_rest());
+    assert_eq!(burst(&mut rx), <[Vec<u8>; 0]>::default());
 }

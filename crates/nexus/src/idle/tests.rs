@@ -95,6 +95,49 @@ fn a_thread_that_has_sent_a_request_spins_for_the_answer() {
     );
 }
 
+/// The microseconds for which a thread spins for an answer, if it sends the request after a block.
+fn patience(micros: u64) -> u64 {
+    let spin = Duration::from_micros(micros);
+    let (mut sleeper, _) = sleeper(Idle::Adaptive { spin }, &[]);
+    sleeper.block(Nanos::from_micros(10));
+    let sent = |micros| Look {
+        requests: 1,
+        ..at(micros)
+    };
+    let blocks = (200_000..300_000).find(|micros| sleeper.on_quiet(|| sent(*micros)));
+    blocks.unwrap() - 200_000
+}
+
+#[test]
+fn a_thread_spins_longer_for_the_first_answer_after_a_block() {
+    for (spin, longest) in [(0, 0), (20, 80), (50, 200), (100, 200), (2000, 2000)] {
+        let spun = patience(spin);
+        let most = longest + 2 * u64::from(LOOK_EVERY);
+        assert!((longest..=most).contains(&spun), "{spin}: {spun}");
+    }
+}
+
+#[test]
+fn a_packet_ends_the_longer_spin() {
+    let (mut sleeper, _) = sleeper(Idle::default(), &[]);
+    let sent = |requests, micros| Look {
+        requests,
+        ..at(micros)
+    };
+    sleeper.block(Nanos::from_micros(10));
+    // A second request follows before the first answer.
+    let quiet = |sleeper: &mut Sleeper, span: std::ops::Range<u64>, requests| {
+        span.into_iter()
+            .find(|micros| sleeper.on_quiet(|| sent(requests, *micros)))
+    };
+    assert_eq!(quiet(&mut sleeper, 1000..1100, 1), None);
+    assert_eq!(quiet(&mut sleeper, 1100..1250, 2), None);
+    // The answer comes, and the thread has nothing to do.
+    sleeper.on_activity();
+    let blocks = quiet(&mut sleeper, 2000..9000, 2).unwrap() - 2000;
+    assert!((50..50 + 2 * 64).contains(&blocks), "{blocks}");
+}
+
 #[test]
 fn a_thread_gives_way_once_after_a_block() {
     let (mut sleeper, _) = sleeper(Idle::default(), &[]);

@@ -1,6 +1,6 @@
 //! Packets of several kinds in one burst, from a kernel in user space.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 use dunlin_packet::check::{homes, peer_of, written};
@@ -144,6 +144,29 @@ fn bursts_go_round_the_queues_and_return_to_the_first() {
         }
         assert_eq!(count(&rx, "rx_bad_entries"), 0);
     }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it opens a socket")]
+fn after_a_sleep_the_packets_of_the_ring_come_before_those_of_the_socket() {
+    let home = homes()[0];
+    let (mut rx, kernel, _) = receiver(home, true);
+    let (to, from) = (rx.udp.local_addr(), UdpSocket::bind("127.0.0.1:0").unwrap());
+    let by_socket = || from.send_to(b"by the socket", (Ipv4Addr::LOCALHOST, to.port()));
+    let ring = vec![(vec![5; 56], false)];
+    let socket = vec![(b"by the socket".to_vec(), false)];
+    assert!(kernel.deliver(&frame(&home, 7001, &[5; 56]), 3840));
+    by_socket().unwrap();
+    rx.on_wake();
+    assert_eq!(burst(&mut rx), ring);
+    assert_eq!(burst(&mut rx), socket);
+    // An endpoint that sleeps after each burst finds the socket's packets, too.
+    by_socket().unwrap();
+    rx.on_wake();
+    assert_eq!(burst(&mut rx), []);
+    rx.on_wake();
+    assert_eq!(burst(&mut rx), socket);
+    assert_eq!(burst(&mut rx), []);
 }
 
 #[test]

@@ -38,6 +38,8 @@ const IDLE: u16 = 0x04;
 const UP: u32 = 1;
 /// The kind of interface that has Ethernet frames.
 const ETHERNET: u16 = 1;
+/// The number of the family of IPv6 (`AF_INET6`).
+const INET_6: u8 = 10;
 
 /// A neighbour, as the kernel knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,12 +60,23 @@ pub struct Link {
     pub mac: Option<Mac>,
     /// Bytes of its longest packets.
     pub mtu: u32,
+    /// Bytes of its longest packets of IPv6, which a router or an operator may limit further;
+    /// `None` if it has no IPv6.
+    pub mtu_6: Option<u32>,
     /// Whether it is up.
     pub is_up: bool,
     /// The interface below it.
     pub below: Below,
     /// Its XDP program.
     pub program: Attached,
+}
+
+impl Link {
+    /// Bytes of its longest packets of IPv6, or of IPv4.
+    pub(crate) fn mtu_of(&self, is_v6: bool) -> u32 {
+        let limit = self.mtu_6.filter(|_| is_v6);
+        limit.map_or(self.mtu, |limit| limit.min(self.mtu))
+    }
 }
 
 /// The XDP programs of an interface.
@@ -208,13 +221,20 @@ fn link(body: &[u8]) -> Option<Link> {
     let index = u32::from_ne_bytes(field(body, 4)?);
     let flags = u32::from_ne_bytes(field(body, 8)?);
     let (mut mac, mut mtu, mut lower, mut vlan) = (None, 0, None, None);
-    let (mut is_near, mut program) = (true, Attached::Nothing);
+    let (mut is_near, mut program, mut mtu_6) = (true, Attached::Nothing, None);
     for (kind, value) in attributes(body.get(16..)?) {
         match kind {
             1 => mac = value.try_into().ok(),
             4 => mtu = u32::from_ne_bytes(field(value, 0)?),
             5 => lower = Some(u32::from_ne_bytes(field(value, 0)?)),
+            // A router's advertisement causes an event of IPv6 alone.
+            12 if body.first() == Some(&INET_6) => mtu_6 = mtu_of_inet_6(value),
             18 => vlan = vlan_of(value),
+            26 => {
+                let mut families = attributes(value);
+                let inet_6 = families.find(|(family, _)| *family == u16::from(INET_6));
+                mtu_6 = inet_6.and_then(|(_, facts)| mtu_of_inet_6(facts));
+            }
             37 => is_near = false,
             43 => program = program_of(value),
             _ => {}
@@ -230,9 +250,20 @@ fn link(body: &[u8]) -> Option<Link> {
         index,
         mac: mac.filter(|_| kind == ETHERNET),
         mtu,
+        mtu_6,
         is_up: flags & UP != 0,
         program,
     })
+}
+
+/// The longest packets among the facts of IPv6 about an interface (`IFLA_INET6_CONF`, an array
+/// whose third number is `DEVCONF_MTU6`).
+fn mtu_of_inet_6(facts: &[u8]) -> Option<u32> {
+    const CONF: u16 = 2;
+    const MTU: usize = 2;
+    let (_, numbers) = attributes(facts).find(|(kind, _)| *kind == CONF)?;
+    let mtu = u32::from_ne_bytes(field(numbers, 4 * MTU)?);
+    (mtu != 0).then_some(mtu)
 }
 
 /// The program in the description of an interface's XDP (`IFLA_XDP_ATTACHED`, `IFLA_XDP_PROG_ID`).

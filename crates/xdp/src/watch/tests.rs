@@ -12,11 +12,11 @@ struct Played {
 }
 
 impl Roads for Played {
-    fn road(&mut self, _: IpAddr) -> Option<Road> {
-        None
+    fn road(&mut self, _: IpAddr) -> io::Result<Option<Road>> {
+        Ok(None)
     }
 
-    fn mtu(&mut self, _: IpAddr) -> std::io::Result<Option<u32>> {
+    fn mtu(&mut self, _: IpAddr) -> io::Result<Option<u32>> {
         Ok(None)
     }
 

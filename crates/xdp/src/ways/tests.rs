@@ -21,6 +21,8 @@ struct Facts {
     changes: VecDeque<Change>,
     /// Questions for the longest packets of paths.
     questions: u32,
+    /// Questions for roads that get an answer before the others get none; `None`: all of them.
+    answers: Option<u32>,
 }
 
 impl Told {
@@ -41,13 +43,18 @@ impl Told {
 }
 
 impl Roads for Told {
-    fn road(&mut self, to: IpAddr) -> Option<Road> {
-        self.facts().roads.get(&to).copied()
+    fn road(&mut self, to: IpAddr) -> io::Result<Option<Road>> {
+        let mut facts = self.facts();
+        if let Some(left) = &mut facts.answers {
+            let next = left.checked_sub(1);
+            *left = next.ok_or(io::ErrorKind::OutOfMemory)?;
+        }
+        Ok(facts.roads.get(&to).copied())
     }
 
     fn mtu(&mut self, to: IpAddr) -> io::Result<Option<u32>> {
         self.facts().questions += 1;
-        let road = self.road(to).ok_or(io::ErrorKind::NotFound)?;
+        let road = self.road(to)?.ok_or(io::ErrorKind::NotFound)?;
         Ok(road.mtu)
     }
 
@@ -61,6 +68,7 @@ fn link(is_up: bool, mtu: u32) -> Link {
         index: 3,
         mac: Some([2, 0, 0, 0, 0, 1]),
         mtu,
+        mtu_6: None,
         is_up,
         below: Below::Itself,
         program: Attached::Nothing,
@@ -80,9 +88,14 @@ fn via(hop: [u8; 4], mac: Option<Mac>) -> Option<Road> {
 }
 
 fn ways() -> (Ways, Told) {
+    ways_of("10.0.0.1:70")
+}
+
+/// The ways from an address.
+fn ways_of(address: &str) -> (Ways, Told) {
     let told = Told::default();
     let home = Home {
-        address: "10.0.0.1:70".parse().unwrap(),
+        address: address.parse().unwrap(),
         vlan: 0,
         mac: [2, 0, 0, 0, 0, 1],
     };
@@ -176,6 +189,69 @@ fn peers_after_one_gateway_follow_it_together() {
     told.change(Change::Roads);
     ways.look();
     assert_eq!(fall(&mut ways, 0), Some(Fall::NoRoad));
+}
+
+#[test]
+fn a_road_stays_until_the_kernel_answers_again() {
+    let (mut ways, told) = ways();
+    let own = [2, 0, 0, 0, 0, 1];
+    let other = [2, 0, 0, 0, 0, 8];
+    for peer in 0..3 {
+        let address = [10, 0, 0, 9 + peer];
+        told.tell(address, via(address, Some(MAC)));
+        ways.add(PeerId(peer.into()), reach(address, peer.into()));
+        told.tell(address, via(address, Some(other)));
+    }
+    let found = |ways: &mut Ways| [0, 1, 2].map(|peer| macs(ways, PeerId(peer)).unwrap().0);
+    told.facts().answers = Some(1);
+    told.change(Change::Roads);
+    ways.look();
+    assert_eq!(found(&mut ways), [other, MAC, MAC], "the old roads stay");
+    // Each look asks again, up to a question without an answer, and only for what is unanswered.
+    told.facts().answers = Some(1);
+    ways.look();
+    assert_eq!(found(&mut ways), [other, other, MAC]);
+    told.facts().answers = None;
+    ways.look();
+    assert_eq!(found(&mut ways), [other; 3]);
+    assert_eq!(macs(&mut ways, PeerId(2)), Some((other, own)));
+    told.facts().answers = Some(5);
+    ways.look();
+    assert_eq!(told.facts().answers, Some(5), "nothing is left to ask");
+}
+
+#[test]
+fn a_peer_whose_road_had_no_answer_is_reached_later() {
+    let (mut ways, told) = ways();
+    told.tell([10, 0, 0, 9], via([10, 0, 0, 9], Some(MAC)));
+    told.facts().answers = Some(0);
+    ways.add(PeerId(0), reach([10, 0, 0, 9], 0));
+    assert_eq!(fall(&mut ways, 0), Some(Fall::NoRoad));
+    told.facts().answers = None;
+    ways.look();
+    assert!(macs(&mut ways, PeerId(0)).is_some());
+}
+
+#[test]
+fn a_limit_of_ipv6_holds_for_its_packets_alone() {
+    for (address, longest) in [("[fd00::1]:70", 1300 - 48), ("10.0.0.1:70", 1472)] {
+        let (mut ways, told) = ways_of(address);
+        let narrow = Link {
+            mtu_6: Some(1300),
+            ..link(true, 1500)
+        };
+        told.change(Change::Link(narrow));
+        ways.look();
+        assert_eq!(ways.longest, longest, "{address}");
+        // The interface may permit less than IPv6 does.
+        let narrower = Link {
+            mtu: 1280,
+            ..narrow
+        };
+        told.change(Change::Link(narrower));
+        ways.look();
+        assert!(ways.longest < 1300 - 28, "{address}");
+    }
 }
 
 #[test]

@@ -120,6 +120,19 @@ where
         frames
     }
 
+    /// The bytes of all frames that come until a counter has this value, for at most [`PATIENCE`].
+    ///
+    /// # Panics
+    /// If it gets another value.
+    pub(crate) fn frames_until(&mut self, name: &str, value: u64) -> Vec<Vec<u8>> {
+        let (start, mut frames) = (Instant::now(), self.frames());
+        while self.detail(name) < value && start.elapsed() < PATIENCE {
+            frames.extend(self.frames());
+        }
+        assert_eq!(self.detail(name), value, "{name}");
+        frames
+    }
+
     /// Waits for at most [`PATIENCE`] until a counter has this value.
     pub(crate) fn await_detail(&self, name: &str, value: u64) {
         let start = Instant::now();

@@ -7,6 +7,7 @@ mod changes;
 mod ends;
 mod hostile;
 mod life;
+mod narrow;
 mod processes;
 mod queues;
 mod relay;

@@ -12,6 +12,8 @@ use dunlin_testkit::network::{Host, Network};
 use dunlin_testkit::wait::until;
 use dunlin_xdp::{Options, Xdp, XdpRx, XdpTx};
 
+use crate::ends::{Echo, End, at};
+
 /// The environment variable of a child: its queue, and perhaps its user, its port and the path of
 /// the daemon that opens its sockets.
 const PLACE: &str = "DUNLIN_XDP_PLACE";
@@ -287,6 +289,44 @@ fn a_survivor_gets_no_packets_of_a_killed_process() {
     expect_by_kernel(&network, &from, address);
     second.open_at(0);
     expect_by_kernel(&network, &from, address);
+}
+
+#[test]
+fn a_process_without_a_free_queue_has_an_interface_of_its_own() {
+    let (Some(network), Some(other)) = (Network::new(), Network::new()) else {
+        return;
+    };
+    let (host, container) = (&network.right, &other.left);
+    let from = socket(&network.left);
+    let mut first = Holder::start(host, 0);
+    let why = Holder::try_start(host, "0").map(|_| ()).unwrap_err();
+    assert!(
+        why.contains("has queue 0") && why.contains("macvlan"),
+        "{why}"
+    );
+    let place = container.place("own");
+    let name = place.split('/').next().unwrap();
+    let made = format!("link add link link0 name own netns {name} type macvlan mode bridge");
+    host.ip(&made).unwrap();
+    for command in [
+        "addr flush dev link0",
+        "addr add 10.79.0.3/24 dev own",
+        "link set own up",
+    ] {
+        container.ip(command).unwrap();
+    }
+    let mut options = at(container, false);
+    "own".clone_into(&mut options.interface);
+    options.udp.ip = [10, 79, 0, 3].into();
+    let second = End::<Xdp>::open(container, 1, &options);
+    let near = End::<Xdp>::open(&network.left, 2, &at(&network.left, false));
+    let mut echo = Echo::new(near, second);
+    for len in [32, 1000, 20_000] {
+        echo.calls(30, len);
+    }
+    assert!(echo.far("rx_datagrams") > 40);
+    assert!(echo.far("tx_datagrams") > 40);
+    assert_eq!(first.reached_from(&from), STEERED);
 }
 
 /// Checks that a socket of the kernel at the address gets packets.

@@ -83,6 +83,41 @@ fn packets_are_shown_in_order_wherever_they_lie() {
 }
 
 #[test]
+fn packets_are_shown_in_halves_in_order_wherever_they_lie() {
+    for is_plain in [true, false] {
+        for most in 1..CONTENTS.len() {
+            let contents = &CONTENTS[..most];
+            let (mut memory, mut batch) = (memory(contents), Received::default());
+            receive(&mut memory, &mut batch, contents, is_plain);
+            show(&mut batch);
+            let alike = if is_plain { most.min(2) } else { 0 };
+            batch.hide_half();
+            let half = most.div_ceil(2);
+            assert_eq!(shown(&batch), SHOWN[..half]);
+            let lined_up: Vec<_> = batch.alike_from(0).collect();
+            assert_eq!(lined_up.len(), alike.min(half));
+            assert!(batch.has_rest());
+            batch.show_rest();
+            assert!(!batch.has_rest());
+            assert_eq!(shown(&batch), SHOWN[half..most]);
+            let lined_up: Vec<_> = batch.alike_from(0).collect();
+            assert_eq!(lined_up.len(), alike.saturating_sub(half));
+            // All go back, each once.
+            let mut handles = batch.give_up().0.to_vec();
+            handles.sort_unstable();
+            handles.dedup();
+            assert_eq!(handles.len(), most);
+            // Those that are never shown do, too.
+            receive(&mut memory, &mut batch, contents, is_plain);
+            show(&mut batch);
+            batch.hide_half();
+            assert_eq!(batch.give_up().0.len(), most);
+            assert!(!batch.has_rest() && batch.len() == 0);
+        }
+    }
+}
+
+#[test]
 fn packets_come_after_those_of_the_inbox() {
     let mut other = memory(&[&[7, 8, 9]]);
     let bytes = other.0[0].as_mut_ptr();

@@ -92,6 +92,44 @@ fn a_program_has_a_number_and_a_mode_unless_there_are_several() {
     assert_eq!(program(4, None), Attached::Several);
 }
 
+#[test]
+fn the_limit_of_ipv6_comes_with_an_interface_and_with_an_advertisement() {
+    let read_link = |family: u8, kind: u16, facts: &[u8]| {
+        let mut body = [0; 16];
+        body[0] = family;
+        body[2..4].copy_from_slice(&ETHERNET.to_ne_bytes());
+        let mut message = begin(NEW_LINK, &body);
+        attribute(&mut message, 4, &1500_u32.to_ne_bytes());
+        attribute(&mut message, kind, facts);
+        match read(&end(message)).next() {
+            Some(Message::Link(link)) => link,
+            other => panic!("{other:?}"),
+        }
+    };
+    let numbers: Vec<u8> = [0_u32, 64, 1300, 1]
+        .into_iter()
+        .flat_map(u32::to_ne_bytes)
+        .collect();
+    let mut of_inet_6 = Vec::new();
+    attribute(&mut of_inet_6, 1, &[0; 4]);
+    attribute(&mut of_inet_6, 2, &numbers);
+    let mut families = Vec::new();
+    attribute(&mut families, 2, &[0; 8]);
+    attribute(&mut families, 10, &of_inet_6);
+    for link in [read_link(0, 26, &families), read_link(10, 12, &of_inet_6)] {
+        assert_eq!(link.mtu_6, Some(1300));
+        assert_eq!((link.mtu_of(true), link.mtu_of(false)), (1300, 1500));
+    }
+    // A bridge describes its ports in the same attribute, and an interface may lack IPv6.
+    assert_eq!(read_link(7, 12, &of_inet_6).mtu_6, None);
+    let mut of_ipv4 = Vec::new();
+    attribute(&mut of_ipv4, 2, &[0; 8]);
+    assert_eq!(read_link(0, 26, &of_ipv4).mtu_of(true), 1500);
+    let mut short = Vec::new();
+    attribute(&mut short, 2, &numbers[..11]);
+    assert_eq!(read_link(10, 12, &short).mtu_6, None);
+}
+
 /// The kernel's description of an interface on top of interface 3, with these details, and with one
 /// more attribute.
 fn above(kind: &[u8], data: &[(u16, &[u8])], more: Option<(u16, &[u8])>) -> Below {
