@@ -2,18 +2,18 @@
 
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use dunlin_testkit::child::catches;
 use dunlin_testkit::wait::until;
 use serde_json::Value;
 
-use super::{FIELDS, alone, dunlin, run, text};
+use super::turns::{Turn, turn};
+use super::{FIELDS, dunlin, run, text};
 
 /// Starts a long measurement and waits until it has started its processes. No other measurement
 /// runs while the guard is held.
-fn long_run() -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
+fn long_run() -> (Turn, Child, Vec<u32>) {
     run_of(&[
         "bench",
         "raw",
@@ -27,15 +27,15 @@ fn long_run() -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
 }
 
 /// Starts this run; returns it with its processes once its first measurement has begun.
-fn run_of(args: &[&str]) -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
-    let alone = alone();
+fn run_of(args: &[&str]) -> (Turn, Child, Vec<u32>) {
+    let turn = turn();
     let mut parent = dunlin(args).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     while Instant::now() < deadline {
         let children = children(parent.id());
         // Two processes exchange the ping, and two are measured.
         if children.len() == 4 {
-            return (alone, parent, children);
+            return (turn, parent, children);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -239,7 +239,7 @@ fn help_has_examples() {
 #[test]
 fn ctrl_c_stops_at_once_with_exit_code_130_and_leaves_no_process() {
     for name in ["-INT", "-TERM"] {
-        let (_alone, parent, children) = long_run();
+        let (_turn, parent, children) = long_run();
         let begin = Instant::now();
         signal(parent.id(), name);
         let out = parent.wait_with_output().unwrap();
@@ -255,7 +255,7 @@ fn ctrl_c_stops_at_once_with_exit_code_130_and_leaves_no_process() {
 
 #[test]
 fn a_killed_run_leaves_no_process() {
-    let (_alone, mut parent, children) = long_run();
+    let (_turn, mut parent, children) = long_run();
     parent.kill().unwrap();
     parent.wait().unwrap();
     assert_gone(&children);
@@ -266,7 +266,7 @@ fn a_process_of_a_measurement_that_dies_costs_one_round() {
     // A case without batches stays. Exchanges have batches of three, so only round trips are left.
     let only = ["--only", "size=8", "--only", "batch=1"];
     let args = [&["bench", "raw", "--transport", "shm"], &only[..]].concat();
-    let (_alone, parent, children) = run_of(
+    let (_turn, parent, children) = run_of(
         &[
             args.as_slice(),
             &["--seconds", "6", "--runs", "3", "--json", "-"],
