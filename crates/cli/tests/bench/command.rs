@@ -8,7 +8,7 @@ use dunlin_testkit::child::catches;
 use dunlin_testkit::wait::until;
 use serde_json::Value;
 
-use super::turns::{Turn, turn};
+use super::turns::{Turn, alone};
 use super::{FIELDS, dunlin, run, text};
 
 /// Starts a long measurement and waits until it has started its processes. No other measurement
@@ -26,16 +26,17 @@ fn long_run() -> (Turn, Child, Vec<u32>) {
     ])
 }
 
-/// Starts this run; returns it with its processes once its first measurement has begun.
+/// Starts this run; returns it with its processes once its first measurement has begun. No round
+/// may fail because of another command.
 fn run_of(args: &[&str]) -> (Turn, Child, Vec<u32>) {
-    let turn = turn();
+    let alone = alone();
     let mut parent = dunlin(args).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);
     while Instant::now() < deadline {
         let children = children(parent.id());
         // Two processes exchange the ping, and two are measured.
         if children.len() == 4 {
-            return (turn, parent, children);
+            return (alone, parent, children);
         }
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -239,7 +240,7 @@ fn help_has_examples() {
 #[test]
 fn ctrl_c_stops_at_once_with_exit_code_130_and_leaves_no_process() {
     for name in ["-INT", "-TERM"] {
-        let (_turn, parent, children) = long_run();
+        let (_alone, parent, children) = long_run();
         let begin = Instant::now();
         signal(parent.id(), name);
         let out = parent.wait_with_output().unwrap();
@@ -255,7 +256,7 @@ fn ctrl_c_stops_at_once_with_exit_code_130_and_leaves_no_process() {
 
 #[test]
 fn a_killed_run_leaves_no_process() {
-    let (_turn, mut parent, children) = long_run();
+    let (_alone, mut parent, children) = long_run();
     parent.kill().unwrap();
     parent.wait().unwrap();
     assert_gone(&children);
@@ -266,7 +267,7 @@ fn a_process_of_a_measurement_that_dies_costs_one_round() {
     // A case without batches stays. Exchanges have batches of three, so only round trips are left.
     let only = ["--only", "size=8", "--only", "batch=1"];
     let args = [&["bench", "raw", "--transport", "shm"], &only[..]].concat();
-    let (_turn, parent, children) = run_of(
+    let (_alone, parent, children) = run_of(
         &[
             args.as_slice(),
             &["--seconds", "6", "--runs", "3", "--json", "-"],
