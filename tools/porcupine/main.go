@@ -1,6 +1,6 @@
 // Command porcupine checks histories of the key-value service, of the replicated store and of the
 // sequencer for linearizability, each key of each server and each sequence by itself. The tests in
-// crates/kv/tests/history, crates/replica/tests/cluster and crates/sequencer/tests/history write the
+// crates/kv/tests/service/history, crates/replica/tests/cluster and crates/sequencer/tests/history write the
 // histories, and the verdict of a checker in Rust. This program must agree with each verdict.
 //
 //	go run . FOLDER        reads FOLDER/*.history

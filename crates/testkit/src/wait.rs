@@ -54,3 +54,18 @@ pub fn block_on<F: Future>(future: F) -> F::Output {
         }
     }
 }
+
+/// Runs a future on a runtime of tokio of its own, for futures that need tokio's clock, sockets or
+/// tasks.
+///
+/// # Panics
+/// If the future has not ended within [`PATIENCE`].
+#[cfg(feature = "tokio")]
+pub fn block_on_tokio<F: Future>(future: F) -> F::Output {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build().expect("tokio starts");
+    runtime.block_on(async {
+        let ended = tokio::time::timeout(PATIENCE, future).await;
+        ended.expect("the future never ends")
+    })
+}

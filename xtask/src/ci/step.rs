@@ -55,7 +55,7 @@ pub(super) fn with_dpdk(script: &str) -> String {
 pub(super) fn dpdk(planted: &str) -> String {
     with_dpdk(&format!(
         "cargo test --workspace{planted} --test dpdk_conformance --test device --test drivers \
-         --test endpoints --test bench -- --ignored"
+         --test commands --test bench -- --ignored"
     ))
 }
 
@@ -65,7 +65,7 @@ pub(super) fn old_server(planted: &str) -> String {
     format!(
         "to=$(realpath -m \"${{CARGO_TARGET_DIR:-target}}\")/old-server && \
          sh tools/old-server/build.sh \"$to\" && DUNLIN_OLD_SERVER=$to/old-server \
-         cargo test --workspace{planted} --test typed -- --ignored old_server"
+         cargo test --workspace{planted} --test programs -- --ignored old_server"
     )
 }
 

@@ -25,7 +25,7 @@ use std::sync::Mutex;
 
 use dunlin::{Channel, ReqType, Rpc, Running, Server};
 use dunlin_testkit::child::{Child, catches, role};
-use dunlin_testkit::wait::until;
+use dunlin_testkit::wait::{block_on_tokio as block_on, until};
 
 type Places = BTreeMap<&'static str, String>;
 
@@ -48,11 +48,6 @@ fn place(shown: &'static str, stands_for: impl ToString) {
     let place = stands_for.to_string();
     OF_ANY.lock().unwrap().insert(shown, place.clone());
     PLACES.with_borrow_mut(|places| places.insert(shown, place));
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut runtime = ::tokio::runtime::Builder::new_current_thread();
-    runtime.enable_all().build().unwrap().block_on(future)
 }
 
 fn open(address: impl ToString) -> Channel {

@@ -15,8 +15,9 @@ use dunlin_testkit::wait::until;
 use serde_json::Value;
 
 use super::command::signal;
+use super::turns::alone;
 use super::wireshark::{dissect, number, packets, temporary};
-use super::{alone, dunlin, text};
+use super::{dunlin, text};
 
 /// The port of the endpoint, which the dissector knows.
 const PORT: u64 = 31_850;

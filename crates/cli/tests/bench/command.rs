@@ -2,18 +2,18 @@
 
 use std::path::Path;
 use std::process::{Child, Command};
-use std::sync::MutexGuard;
 use std::time::{Duration, Instant};
 
 use dunlin_testkit::child::catches;
 use dunlin_testkit::wait::until;
 use serde_json::Value;
 
-use super::{FIELDS, alone, dunlin, run, text};
+use super::turns::{Turn, alone};
+use super::{FIELDS, dunlin, run, text};
 
 /// Starts a long measurement and waits until it has started its processes. No other measurement
 /// runs while the guard is held.
-fn long_run() -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
+fn long_run() -> (Turn, Child, Vec<u32>) {
     run_of(&[
         "bench",
         "raw",
@@ -26,8 +26,9 @@ fn long_run() -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
     ])
 }
 
-/// Starts this run; returns it with its processes once its first measurement has begun.
-fn run_of(args: &[&str]) -> (MutexGuard<'static, ()>, Child, Vec<u32>) {
+/// Starts this run; returns it with its processes once its first measurement has begun. No round
+/// may fail because of another command.
+fn run_of(args: &[&str]) -> (Turn, Child, Vec<u32>) {
     let alone = alone();
     let mut parent = dunlin(args).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(20);

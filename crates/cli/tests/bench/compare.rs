@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::command::{assert_gone, children, signal};
-use super::{alone, dunlin, run, text};
+use super::turns::turn;
+use super::{dunlin, run, text};
 
 /// One case, measured briefly.
 const CASE: [&str; 6] = [
@@ -241,7 +242,7 @@ fn wrong_usage_of_compare_is_exit_code_2() {
 
 #[test]
 fn ctrl_c_writes_the_rows_so_far_and_leaves_no_process() {
-    let _alone = alone();
+    let _turn = turn();
     let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("asleep");
     let _ = fs::remove_file(&place);
     // The peer answers once, and sleeps in the next round.

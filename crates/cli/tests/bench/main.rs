@@ -14,11 +14,13 @@ mod report;
 mod services;
 mod simulated;
 mod traced;
+mod turns;
 mod wireshark;
 mod xdp;
 
 use std::process::{Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use turns::turn;
 
 const FIELDS: [&str; 16] = [
     "experiment",
@@ -50,15 +52,8 @@ fn dunlin(args: &[&str]) -> Command {
     command
 }
 
-/// Runs one command at a time, because spinning processes would take the processors from each
-/// other.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn run(args: &[&str]) -> Output {
-    let _alone = alone();
+    let _turn = turn();
     dunlin(args).output().unwrap()
 }
 

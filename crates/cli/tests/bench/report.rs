@@ -8,7 +8,8 @@ use dunlin_testkit::skip;
 use serde_json::{Value, json};
 
 use super::command::{signal, wait_until_it_watches};
-use super::{alone, dunlin, run, text};
+use super::turns::turn;
+use super::{dunlin, run, text};
 
 const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results");
 const CHECKS: &str = include_str!("browser.js");
@@ -364,7 +365,7 @@ fn without_rows_it_measures_and_says_what_there_was_no_time_for() {
 
 #[test]
 fn a_page_that_ctrl_c_interrupted_mentions_it() {
-    let _alone = alone();
+    let _turn = turn();
     let path = temporary("interrupted.html");
     let args = ["report", "--seconds", "600", "-o", path.to_str().unwrap()];
     let _ = std::fs::remove_file(&path);

@@ -6,7 +6,8 @@ use dunlin_testkit::folder::Folder;
 use serde_json::Value;
 
 use super::command::signal;
-use super::{alone, dunlin, run, text};
+use super::turns::turn;
+use super::{dunlin, run, text};
 
 const HELLO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/hello.toml");
 
@@ -114,7 +115,7 @@ fn pictures_and_frames_are_written() {
 
 #[test]
 fn ctrl_c_reports_what_was_measured_so_far() {
-    let _alone = alone();
+    let _turn = turn();
     let one = ["--set", "load.0.in_flight=1"];
     let set = [
         &one[..],

@@ -11,8 +11,9 @@ use dunlin::{
 use serde_json::Value;
 
 use super::command::signal;
+use super::turns::alone;
 use super::wireshark::{dissect, number, packets, temporary};
-use super::{alone, dunlin, text};
+use super::{dunlin, text};
 
 const ECHO: ReqType = ReqType(1);
 const REJECT: ReqType = ReqType(2);

@@ -1,12 +1,11 @@
 //! Threads of a hub that panic, and tasks whose wakers panic.
 
-use std::pin::{Pin, pin};
-use std::sync::atomic::AtomicBool;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::pin::Pin;
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 
 use dunlin_channel::State;
+use dunlin_testkit::wait::block_on;
 use dunlin_wire::{Ran, ReqType};
 
 use super::*;
@@ -19,37 +18,11 @@ const NOWHERE: &str = "127.0.0.1:1";
 /// A timeout that only a failing test reaches.
 const LONG: Duration = Duration::from_secs(20);
 
-struct Unpark(Thread, AtomicBool);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.1.store(true, Ordering::SeqCst);
-        self.0.unpark();
-    }
-}
-
 struct Panics;
 
 impl Wake for Panics {
     fn wake(self: Arc<Self>) {
         panic!("a planted panic");
-    }
-}
-
-/// Polls a future after each wake-up.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let unpark = Arc::new(Unpark(std::thread::current(), AtomicBool::new(false)));
-    let waker = Waker::from(Arc::clone(&unpark));
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            return output;
-        }
-        let begin = Instant::now();
-        while !unpark.1.swap(false, Ordering::SeqCst) {
-            assert!(begin.elapsed() < LONG, "a future is never woken");
-            std::thread::park_timeout(LONG);
-        }
     }
 }
 

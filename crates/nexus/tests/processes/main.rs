@@ -14,6 +14,7 @@ mod forger;
 mod forked;
 mod hostile;
 mod idle;
+mod insight;
 mod liar;
 mod network;
 mod proofs;

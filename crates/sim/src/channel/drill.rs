@@ -2,8 +2,8 @@
 //! another process. Meanwhile a client has 200 calls in flight. Each must end with its value and
 //! run once, and no drain may take much longer than the longest handler.
 //!
-//! The same drill with real processes is in `crates/dunlin/tests/server/drill.rs`. Called by
-//! `bin/seeds` and by tests.
+//! The same drill with real processes is in `crates/dunlin/tests/programs/server/drill.rs`. Called
+//! by `bin/seeds` and by tests.
 
 use std::fmt;
 

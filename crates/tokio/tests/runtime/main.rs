@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dunlin::{Channel, Hub, Nexus, NexusBuilder, Running, Server};
-use dunlin_testkit::wait::{PATIENCE, until};
+use dunlin_testkit::wait::{PATIENCE, block_on_tokio as block_on, until};
 use dunlin_tokio::OnTokio;
 use tokio::runtime::{Builder, Handle, Runtime};
 
@@ -65,15 +65,6 @@ fn runtime() -> Runtime {
         .enable_all()
         .build()
         .unwrap()
-}
-
-/// Runs a future on a runtime of its own.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let ended = tokio::time::timeout(PATIENCE, future).await;
-        ended.expect("it never ends")
-    })
 }
 
 /// Not a test: plays the role that the parent's test has set, if this process is a child.

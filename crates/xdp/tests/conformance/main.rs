@@ -17,6 +17,7 @@ use std::io::ErrorKind;
 use std::sync::{Mutex, PoisonError};
 
 use dunlin_core::transport::Halves;
+use dunlin_testkit::child::{Child, role};
 use dunlin_transport::auto::HalvesOver;
 use dunlin_transport::{shm, udp};
 use dunlin_xdp::{AutoOptions, AutoXdp, Mode, Options, Xdp, XdpRx, XdpTx, open_auto};
@@ -27,9 +28,8 @@ use lan::Lan;
 /// More polls than pass between two looks at the socket.
 const QUIET: u32 = 1200;
 
-/// The network of the test that runs now; one at a time.
-static NOW: Mutex<Option<Lan>> = Mutex::new(None);
-static TURN: Mutex<()> = Mutex::new(());
+/// The network of this process's tests.
+static LAN: Mutex<Option<Lan>> = Mutex::new(None);
 
 /// Opens an endpoint on a host that has none.
 fn open<H: Send>(mode: Mode, open: impl Fn(Options) -> std::io::Result<H> + Sync) -> H {
@@ -44,8 +44,8 @@ fn open_on<H: Send>(
     mode: Mode,
     open: impl Fn(Options) -> std::io::Result<H> + Sync,
 ) -> H {
-    let mut now = NOW.lock().unwrap_or_else(PoisonError::into_inner);
-    let lan = now.as_mut().unwrap();
+    let mut lan = LAN.lock().unwrap_or_else(PoisonError::into_inner);
+    let lan = lan.as_mut().unwrap();
     loop {
         let host = lan.next_of(hosts);
         let options = Options {
@@ -127,19 +127,6 @@ impl Harness for Auto {
     }
 }
 
-fn run(tests: fn()) {
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(lan) = Lan::new() else {
-        return;
-    };
-    *NOW.lock().unwrap_or_else(PoisonError::into_inner) = Some(lan);
-    let outcome = std::panic::catch_unwind(tests);
-    *NOW.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    if let Err(panic) = outcome {
-        std::panic::resume_unwind(panic);
-    }
-}
-
 /// Runs one half of the suite: every test once, with packets staged where they can be, and the
 /// tests of lanes.
 fn staged<H: Harness>() {
@@ -155,22 +142,54 @@ fn queued<H: Harness>() {
     suite::run_few::<H>();
 }
 
+/// Runs the tests of this role in a process of their own: descriptors are counted for a whole
+/// process, and all wait for the kernel for most of their time.
+fn in_own_process(role: &str) {
+    let child = Child::start(role);
+    let _ = child.rest();
+    assert!(child.wait().success(), "{role} does not conform");
+}
+
+/// Not a test: runs the tests of the role that the parent's test has set, if this process is a
+/// child.
+#[test]
+fn child() {
+    let Some(role) = role() else {
+        return;
+    };
+    let Some(lan) = Lan::new() else {
+        return;
+    };
+    *LAN.lock().unwrap_or_else(PoisonError::into_inner) = Some(lan);
+    let outcome = std::panic::catch_unwind(|| match &*role {
+        "xdp" => staged::<Generic>(),
+        "auto" => staged::<Auto>(),
+        "shared" => staged::<Shared>(),
+        "native" => queued::<Native>(),
+        _ => panic!("{role} is not a role"),
+    });
+    *LAN.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    if let Err(panic) = outcome {
+        std::panic::resume_unwind(panic);
+    }
+}
+
 #[test]
 fn xdp_conforms() {
-    run(staged::<Generic>);
+    in_own_process("xdp");
 }
 
 #[test]
 fn auto_over_xdp_conforms() {
-    run(staged::<Auto>);
+    in_own_process("auto");
 }
 
 #[test]
 fn xdp_with_shared_queues_conforms() {
-    run(staged::<Shared>);
+    in_own_process("shared");
 }
 
 #[test]
 fn native_xdp_conforms() {
-    run(queued::<Native>);
+    in_own_process("native");
 }
