@@ -28,13 +28,13 @@ pub(crate) struct Floor {
 #[derive(Default, Debug)]
 struct Line {
     newest: u64,
-    speaker: Option<Ticket>,
-    waiting: BTreeMap<Ticket, Seat>,
+    speaker: Option<FloorTicket>,
+    waiting: BTreeMap<FloorTicket, Seat>,
 }
 
 /// A client's place in the line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Ticket(u64);
+pub(crate) struct FloorTicket(u64);
 
 /// Where a client is served.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,16 +70,16 @@ impl Floor {
     }
 
     /// Puts a client at the end of the line.
-    pub(crate) fn on_wish(&self, seat: Seat) -> Ticket {
+    pub(crate) fn on_wish(&self, seat: Seat) -> FloorTicket {
         let mut line = self.line();
         line.newest += 1;
-        let ticket = Ticket(line.newest);
+        let ticket = FloorTicket(line.newest);
         line.waiting.insert(ticket, seat);
         ticket
     }
 
     /// Gives the floor to the client with this ticket, if it is free and the client's turn.
-    pub(crate) fn on_turn(&self, ticket: Ticket) -> bool {
+    pub(crate) fn on_turn(&self, ticket: FloorTicket) -> bool {
         let mut line = self.line();
         let is_next = line.speaker.is_none() && line.next().is_some_and(|(it, _)| it == ticket);
         if is_next {
@@ -91,7 +91,7 @@ impl Floor {
 
     /// Takes a ticket back: the client leaves the floor, or the line. Returns the client that may
     /// have the floor now.
-    pub(crate) fn on_leave(&self, ticket: Ticket) -> Option<Seat> {
+    pub(crate) fn on_leave(&self, ticket: FloorTicket) -> Option<Seat> {
         let mut line = self.line();
         line.waiting.remove(&ticket);
         line.speaker.take_if(|it| *it == ticket);
@@ -114,7 +114,7 @@ impl Floor {
 }
 
 impl Line {
-    fn next(&self) -> Option<(Ticket, Seat)> {
+    fn next(&self) -> Option<(FloorTicket, Seat)> {
         let first = self.waiting.first_key_value();
         first.map(|(ticket, seat)| (*ticket, *seat))
     }

@@ -15,7 +15,7 @@ use dunlin_memcached::{ConnectionFacts, Process, Users};
 use dunlin_store::Seconds;
 use mio::Waker;
 
-use crate::floor::{Floor, Ticket};
+use crate::floor::{Floor, FloorTicket};
 use crate::stream::Stream;
 
 /// Ticks a second in `/proc/self/stat`: `USER_HZ`, which is 100 on every architecture of Linux for
@@ -32,8 +32,8 @@ pub struct Options {
     /// Bytes of long commands that have not arrived completely, of all clients together. While they
     /// have as many, only one client at a time can send more of a long command.
     pub incomplete: u64,
-    /// If the clients have as many bytes as `incomplete` allows, one that has sent too little of its
-    /// command for this number of seconds is disconnected.
+    /// If the clients have as many bytes as `incomplete` allows, one that has sent too little of
+    /// its command for this number of seconds is disconnected.
     pub patience: u32,
     /// True if `flush_all` is refused.
     pub refuses_flush: bool,
@@ -191,7 +191,7 @@ impl Hall {
 
     /// Notes that a client has left the floor or the line, and wakes the thread of the client that
     /// may have the floor now.
-    pub(crate) fn on_floor_left(&self, ticket: Ticket) {
+    pub(crate) fn on_floor_left(&self, ticket: FloorTicket) {
         let next = self.floor.on_leave(ticket);
         let post = next.and_then(|seat| self.posts.get(usize::from(seat.thread)));
         if let Some(waker) = post.and_then(|post| post.waker.get()) {

@@ -13,7 +13,7 @@
 
 use dunlin_store::Seconds;
 
-use crate::floor::{Floor, Seat, Ticket};
+use crate::floor::{Floor, FloorTicket, Seat};
 use crate::hall::Hall;
 
 /// Bytes of incomplete commands that each client may send at any time.
@@ -39,15 +39,15 @@ enum Stand {
     /// It has not asked for the floor.
     Seated,
     /// It is in the line.
-    Waits(Ticket),
+    Waits(FloorTicket),
     /// It has the floor until the connection has used more than these bytes.
     Speaks {
-        ticket: Ticket,
+        ticket: FloorTicket,
         used: u64,
         time: Time,
     },
     /// It has the floor until other threads have run its command. It sends nothing meanwhile.
-    Ends { ticket: Ticket, time: Time },
+    Ends { ticket: FloorTicket, time: Time },
 }
 
 /// The time in which a client with the floor must make progress.
@@ -79,8 +79,8 @@ impl Share {
         }
     }
 
-    /// Begins a turn in which the client could send `wanted` bytes. Returns the number of bytes that
-    /// it may send; `None`: it is held back.
+    /// Begins a turn in which the client could send `wanted` bytes. Returns the number of bytes
+    /// that it may send; `None`: it is held back.
     pub(crate) fn on_turn(
         &mut self,
         hall: &Hall,

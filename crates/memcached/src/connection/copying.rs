@@ -10,11 +10,9 @@
 use dunlin_store::Seconds;
 
 use crate::connection::{Connection, Phase, Reading};
+use crate::limits::MOST_RESTARTS;
 use crate::partition::LongValue;
 use crate::server::Server;
-
-/// A command starts over at most this number of times.
-pub(super) const MOST_RESTARTS: u8 = 3;
 
 /// A value that is being copied.
 #[derive(Debug)]

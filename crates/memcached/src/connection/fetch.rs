@@ -6,8 +6,8 @@
 //! Until the value is there, no later errand of the client leaves, so the client's next command
 //! cannot change the value before.
 
-use crate::connection::copying::MOST_RESTARTS;
 use crate::errand::{Errand, Part};
+use crate::limits::MOST_RESTARTS;
 use crate::partition::LongValue;
 
 /// A value that is being fetched.
@@ -33,8 +33,8 @@ pub(super) enum Step {
 }
 
 impl Fetch {
-    /// Takes the answer to an errand; `None`: it will not arrive. An answer with a long value begins
-    /// a fetch, unless there is one already.
+    /// Takes the answer to an errand; `None`: it will not arrive. An answer with a long value
+    /// begins a fetch, or begins it again.
     pub(super) fn step(
         fetch: &mut Option<Box<Self>>,
         errand: &Errand,

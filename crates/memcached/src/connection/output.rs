@@ -364,8 +364,8 @@ impl Output {
 }
 
 impl Due {
-    /// Takes the answer to an errand, and appends bytes for the client. Returns the errand that must
-    /// follow before the answer is complete.
+    /// Takes the answer to an errand, and appends bytes for the client. Returns the errand that
+    /// must follow before the answer is complete.
     fn on_answer(
         &mut self,
         errand: &Errand,
