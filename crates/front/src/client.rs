@@ -5,9 +5,8 @@
 //! written, the socket is full or the turn has written enough. It costs two system calls, because a
 //! read that returns less than it could have has emptied the socket.
 //!
-//! If the clients of all threads have sent too many bytes of incomplete commands, the sockets of
-//! those in the middle of a long command are not read until others have completed theirs, except
-//! for one client at a time ([`Hall::goes_first`]).
+//! If the clients of all threads have sent too many bytes of incomplete commands, the socket of one
+//! in the middle of a long command is read only as far as its [`Share`] allows.
 
 use std::io::{ErrorKind, Read, Write};
 use std::sync::Arc;
@@ -16,19 +15,18 @@ use dunlin_memcached::{Connection, Errand, OUTPUT_MARK, Server, Wants};
 use dunlin_store::Seconds;
 use mio::event::Event;
 
+use crate::floor::Seat;
 use crate::hall::{Guest, Hall};
 use crate::lanes::End;
+use crate::share::{Load, Share};
 use crate::stream::Stream;
 
-/// Seconds in which a client whose connection is over can read the last answer. Bytes from the
+/// Seconds in which a client whose connection ends can read the last answer. Bytes from the
 /// client are discarded meanwhile: if a socket is closed with unread bytes, the answer is lost.
 const FAREWELL: u32 = 2;
 
 /// The most bytes that one turn writes.
 const MOST_WRITTEN: usize = 2 * OUTPUT_MARK;
-
-/// Bytes of incomplete commands that each client may send at any time.
-const FREE: usize = 4096;
 
 /// The most reads in one turn that discard bytes.
 const THROWN: usize = 16;
@@ -48,12 +46,12 @@ pub(crate) struct Client {
     /// When its output ended; `None` before that.
     leaves: Option<Seconds>,
     is_trimmed: bool,
-    /// Bytes of incomplete commands, beyond those that are free, that the hall has counted.
-    incomplete: usize,
-    /// Whether the hall lets it send more although there is no room.
-    goes_first: bool,
-    /// When it last sent or took bytes.
-    active: Seconds,
+    /// Its part of the memory for incomplete commands.
+    share: Share,
+    /// Whether its next turn refuses the rest of its command.
+    is_late: bool,
+    /// When the rest of a command was refused; `None` before that.
+    refused: Option<Seconds>,
     /// Whether it waits until others have completed their commands.
     pub(crate) is_held_back: bool,
     /// Whether it is in the queue for turns.
@@ -73,8 +71,19 @@ pub(crate) enum After {
     Close,
 }
 
+/// The result of a visit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Visit {
+    /// The client stays as it is.
+    Stay,
+    /// The client gets a turn, which ends its connection with an error.
+    Turn,
+    /// The connection is closed.
+    Close,
+}
+
 impl Client {
-    pub(crate) fn new(stream: Stream, guest: Arc<Guest>, hall: &Hall) -> Self {
+    pub(crate) fn new(stream: Stream, guest: Arc<Guest>, seat: Seat, hall: &Hall) -> Self {
         Self {
             stream,
             connection: Connection::new(hall.users()),
@@ -84,9 +93,9 @@ impl Client {
             is_at_end: false,
             leaves: None,
             is_trimmed: true,
-            incomplete: 0,
-            goes_first: false,
-            active: guest.last_command(),
+            share: Share::new(seat, guest.last_command()),
+            is_late: false,
+            refused: None,
             is_held_back: false,
             is_queued: false,
             guest,
@@ -108,22 +117,27 @@ impl Client {
         self.has_hung_up |= event.is_read_closed() || event.is_error();
     }
 
-    /// Frees the memory of a client that has been idle for more than a second. False: the owner
-    /// closes the connection. The time is over in which the client could read the last answer, or
-    /// the client has stopped in the middle of a long command and no other client has room for one.
-    pub(crate) fn on_second(&mut self, hall: &Hall, now: Seconds) -> bool {
+    /// Frees the memory of a client that has been idle for more than a second. Ends a connection
+    /// whose client has had the time to read the last answer, or is late in the middle of a command
+    /// for which there is no room.
+    pub(crate) fn on_second(&mut self, hall: &Hall, now: Seconds) -> Visit {
         let idle = now.0.saturating_sub(self.guest.last_command().0);
         if idle > 1 && !self.is_trimmed {
             self.connection.trim();
             self.is_trimmed = true;
         }
-        let is_waiting = self.is_held_back || self.is_queued;
-        let silent = now.0.saturating_sub(self.active.0);
-        if self.incomplete > 0 && !is_waiting && silent >= hall.patience() && !hall.has_room() {
-            return false;
+        if let Some(since) = self.leaves.or(self.refused) {
+            return match now.0.saturating_sub(since.0) < FAREWELL {
+                true => Visit::Stay,
+                false => Visit::Close,
+            };
         }
-        let leaving = self.leaves.map(|since| now.0.saturating_sub(since.0));
-        leaving.is_none_or(|seconds| seconds < FAREWELL)
+        let is_waiting = self.is_held_back || self.is_queued;
+        self.is_late = self.share.is_late(hall.floor(), is_waiting, now);
+        match self.is_late {
+            true => Visit::Turn,
+            false => Visit::Stay,
+        }
     }
 
     /// Reads, runs commands and writes.
@@ -136,7 +150,12 @@ impl Client {
         if self.leaves.is_some() {
             return self.throw_away(buffer);
         }
-        let room = self.room(hall);
+        if std::mem::take(&mut self.is_late) {
+            self.connection.refuse_rest(server);
+            self.refused = Some(now);
+        }
+        let (wanted, load) = (self.wanted(), self.load());
+        let room = self.share.on_turn(hall, wanted, load, now);
         let is_held_back = room.is_none();
         let room = room.unwrap_or(0).min(buffer.len());
         if self.read(hall, &mut buffer[..room], now).is_err() {
@@ -148,14 +167,24 @@ impl Client {
             self.connection.abandon(server);
             return After::Close;
         }
-        self.count_incomplete(hall, self.connection.pending().saturating_sub(FREE));
-        let is_sent = self.connection.output().is_empty();
-        let is_settled = self.connection.is_settled();
+        if matches!(wants, Wants::Answers | Wants::Turn) {
+            self.share.on_work(now);
+        }
+        let after = self.after(wants, is_held_back, now);
+        let is_held_back = after == After::HeldBack;
+        self.share.on_turn_end(hall, self.load(), is_held_back);
+        after
+    }
+
+    /// The next action after a turn that ended with this wish.
+    fn after(&mut self, wants: Wants, is_held_back: bool, now: Seconds) -> After {
         if self.connection.is_over() {
             self.stream.end_output();
             self.leaves = Some(now);
             return After::Turn;
         }
+        let is_sent = self.connection.output().is_empty();
+        let is_settled = self.connection.is_settled();
         match wants {
             Wants::Input if self.is_at_end && is_settled => After::Close,
             Wants::Turn => After::Turn,
@@ -169,35 +198,23 @@ impl Client {
 
     /// Notes that the client leaves.
     pub(crate) fn on_close(&mut self, hall: &Hall) {
-        self.count_incomplete(hall, 0);
+        self.share.on_close(hall);
     }
 
-    fn count_incomplete(&mut self, hall: &Hall, bytes: usize) {
-        if self.incomplete != bytes {
-            hall.on_incomplete(self.incomplete, bytes);
-            self.incomplete = bytes;
-        }
-        if bytes == 0 && std::mem::take(&mut self.goes_first) {
-            hall.on_first_done();
+    fn load(&self) -> Load {
+        Load {
+            used: self.connection.used(),
+            pending: self.connection.pending(),
+            waiting: self.connection.waiting(),
         }
     }
 
-    /// Bytes that the next read may take. `None`: the client is held back.
-    fn room(&mut self, hall: &Hall) -> Option<usize> {
+    /// Bytes that the connection could take now from the socket.
+    fn wanted(&self) -> usize {
         let is_full = self.connection.output().len() >= OUTPUT_MARK;
-        let room = self.connection.room();
-        if !self.may_read || self.is_at_end || is_full || room == 0 {
-            return Some(0);
-        }
-        if hall.has_room() {
-            return Some(room);
-        }
-        match FREE.saturating_sub(self.connection.pending()) {
-            0 => {
-                self.goes_first = hall.goes_first(&self.guest);
-                self.goes_first.then_some(room)
-            }
-            free => Some(room.min(free)),
+        match self.may_read && !self.is_at_end && !is_full {
+            true => self.connection.room(),
+            false => 0,
         }
     }
 
@@ -238,7 +255,7 @@ impl Client {
                 self.connection.receive(&buffer[..len]);
                 self.is_trimmed = false;
                 self.guest.on_command(now);
-                self.active = now;
+                self.share.on_bytes(len, now);
                 hall.on_read(len);
             }
             Err(error) => self.may_read = check(error)?,
@@ -256,7 +273,7 @@ impl Client {
                 Ok(len) => {
                     left -= len;
                     self.connection.sent(len);
-                    self.active = now;
+                    self.share.on_bytes(len, now);
                     hall.on_written(len);
                 }
                 Err(error) => self.may_write = check(error)?,

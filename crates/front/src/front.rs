@@ -1,10 +1,11 @@
 //! The doors and clients of one thread: which of them are ready, and whose turn it is.
 //!
 //! A client that could continue after its turn goes to the end of the queue. A client that is held
-//! back goes there when others have completed their commands; those on other threads are noticed at
-//! the next look at the sockets.
+//! back goes there when it may have the [`Floor`](crate::floor::Floor), of which another thread
+//! informs this one, or when there is room for all, which this thread notices after a turn and at
+//! each look at the sockets.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
@@ -16,9 +17,10 @@ use dunlin_store::Seconds;
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use crate::client::{After, Client};
+use crate::client::{After, Client, Visit};
 use crate::desk::Desk;
 use crate::door::Door;
+use crate::floor::Seat;
 use crate::hall::{Guest, Hall};
 use crate::lanes::{Asker, Lanes};
 use crate::stream::Stream;
@@ -71,7 +73,7 @@ pub struct Front {
     free: Vec<usize>,
     queue: VecDeque<usize>,
     /// Clients that are held back.
-    held_back: Vec<usize>,
+    held_back: BTreeSet<usize>,
     lanes: Lanes,
     buffer: Box<[u8]>,
     /// No client is accepted before this time.
@@ -120,7 +122,7 @@ impl Front {
             clients: Vec::new(),
             free: Vec::new(),
             queue: VecDeque::new(),
-            held_back: Vec::new(),
+            held_back: BTreeSet::new(),
             lanes: Lanes::default(),
             buffer: vec![0; BUFFER].into(),
             pause: None,
@@ -202,25 +204,31 @@ impl Front {
         for partition in client.destinations() {
             self.lanes.queue(partition, number);
         }
+        client.is_held_back = after == After::HeldBack;
+        match client.is_held_back {
+            true => self.held_back.insert(number),
+            false => self.held_back.remove(&number),
+        };
         match after {
             After::Turn => wait_in(&mut self.queue, client, number),
-            After::Rest => {}
-            After::HeldBack if client.is_held_back => {}
-            After::HeldBack => {
-                client.is_held_back = true;
-                self.held_back.push(number);
-            }
+            After::Rest | After::HeldBack => {}
             After::Close => self.close(number),
         }
         self.let_go_on();
     }
 
-    /// Gives turns to the clients that were held back, if one of them may send more.
+    /// Gives turns to the clients that were held back and may send more.
     fn let_go_on(&mut self) {
-        if self.held_back.is_empty() || !self.hall.may_go_on() {
+        if self.held_back.is_empty() {
             return;
         }
-        for number in std::mem::take(&mut self.held_back) {
+        let floor = self.hall.floor();
+        let go_on = match floor.has_room() {
+            true => std::mem::take(&mut self.held_back),
+            false => floor.next_of(self.number).into_iter().collect(),
+        };
+        for number in go_on {
+            self.held_back.remove(&number);
             // The client may have left since, and another may have its place.
             if let Some(Some(client)) = self.clients.get_mut(number) {
                 client.is_held_back = false;
@@ -330,12 +338,18 @@ impl Front {
         if number == self.clients.len() {
             self.clients.push(None);
         }
-        let client = self.clients[number].insert(Client::new(stream, guest, &self.hall));
+        let seat = Seat {
+            thread: self.number,
+            place: number,
+        };
+        let client = Client::new(stream, guest, seat, &self.hall);
+        let client = self.clients[number].insert(client);
         wait_in(&mut self.queue, client, number);
     }
 
     fn close(&mut self, number: usize) {
         if let Some(mut client) = self.clients[number].take() {
+            self.held_back.remove(&number);
             client.stream().forget(self.poll.registry());
             client.on_close(&self.hall);
             self.hall.on_client_gone(client.guest());
@@ -356,9 +370,13 @@ impl Front {
         }
         let end = self.clients.len().min(self.round.next + VISITED);
         for number in self.round.next..end {
-            let visited = self.clients[number].as_mut();
-            if visited.is_some_and(|client| !client.on_second(&self.hall, now)) {
-                self.close(number);
+            let Some(client) = &mut self.clients[number] else {
+                continue;
+            };
+            match client.on_second(&self.hall, now) {
+                Visit::Stay => {}
+                Visit::Turn => wait_in(&mut self.queue, client, number),
+                Visit::Close => self.close(number),
             }
         }
         self.round.next = end;

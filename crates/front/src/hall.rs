@@ -15,6 +15,7 @@ use dunlin_memcached::{ConnectionFacts, Process, Users};
 use dunlin_store::Seconds;
 use mio::Waker;
 
+use crate::floor::{Floor, FloorTicket};
 use crate::stream::Stream;
 
 /// Ticks a second in `/proc/self/stat`: `USER_HZ`, which is 100 on every architecture of Linux for
@@ -31,8 +32,8 @@ pub struct Options {
     /// Bytes of long commands that have not arrived completely, of all clients together. While they
     /// have as many, only one client at a time can send more of a long command.
     pub incomplete: u64,
-    /// If the clients have as many bytes as `incomplete` allows, one that has not sent more of its
-    /// command for this number of seconds is disconnected.
+    /// If the clients have as many bytes as `incomplete` allows, one that has sent too little of
+    /// its command for this number of seconds is disconnected.
     pub patience: u32,
     /// True if `flush_all` is refused.
     pub refuses_flush: bool,
@@ -67,6 +68,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub struct Hall {
     options: Options,
+    floor: Floor,
     counts: Counts,
     guests: Mutex<BTreeMap<u64, Arc<Guest>>>,
     posts: Box<[Post]>,
@@ -83,11 +85,6 @@ struct Post {
 #[derive(Default, Debug)]
 struct Counts {
     open: AtomicU64,
-    /// Bytes of commands that have not arrived completely.
-    incomplete: AtomicU64,
-    /// The number of the client that may send more of a long command although there are too many of
-    /// these bytes; 0: none.
-    first: AtomicU64,
     /// The number of the newest client. A reset leaves it.
     numbered: AtomicU64,
     total: AtomicU64,
@@ -113,6 +110,7 @@ impl Hall {
         let posts = (0..options.threads).map(|_| Post::default());
         Self {
             posts: posts.collect(),
+            floor: Floor::new(options.incomplete, options.patience),
             options,
             counts: Counts::default(),
             guests: Mutex::default(),
@@ -187,39 +185,19 @@ impl Hall {
         self.counts.open.fetch_sub(1, Relaxed);
     }
 
-    /// Notes that a client has `now` bytes of incomplete commands, and not `before` any more.
-    pub(crate) fn on_incomplete(&self, before: usize, now: usize) {
-        let more = (now as u64).wrapping_sub(before as u64);
-        self.counts.incomplete.fetch_add(more, Relaxed);
+    pub(crate) fn floor(&self) -> &Floor {
+        &self.floor
     }
 
-    /// Lets another client go first.
-    pub(crate) fn on_first_done(&self) {
-        self.counts.first.store(0, Relaxed);
-    }
-
-    /// Whether each client may send more of its command.
-    pub(crate) fn has_room(&self) -> bool {
-        self.counts.incomplete.load(Relaxed) < self.options.incomplete
-    }
-
-    /// Whether some client may send more of a long command.
-    pub(crate) fn may_go_on(&self) -> bool {
-        self.has_room() || self.counts.first.load(Relaxed) == 0
-    }
-
-    /// Whether this client may send more of its command although there is no room: it is the only
-    /// such client until its command is complete.
-    pub(crate) fn goes_first(&self, guest: &Guest) -> bool {
-        let first = &self.counts.first;
-        let taken = first.compare_exchange(0, guest.number, Relaxed, Relaxed);
-        taken.map_or_else(|number| number == guest.number, |_| true)
-    }
-
-    /// Seconds after which a client that has stopped in the middle of a command is disconnected, if
-    /// others wait.
-    pub(crate) fn patience(&self) -> u32 {
-        self.options.patience
+    /// Notes that a client has left the floor or the line, and wakes the thread of the client that
+    /// may have the floor now.
+    pub(crate) fn on_floor_left(&self, ticket: FloorTicket) {
+        let next = self.floor.on_leave(ticket);
+        let post = next.and_then(|seat| self.posts.get(usize::from(seat.thread)));
+        if let Some(waker) = post.and_then(|post| post.waker.get()) {
+            // If this fails, the thread sees it after its longest wait.
+            let _ = waker.wake();
+        }
     }
 
     pub(crate) fn on_read(&self, bytes: usize) {

@@ -25,6 +25,8 @@
 //! | `drive.rs` | the loop of the thread |
 //! | `ticker.rs` | a tick that ends a wait for sockets |
 //! | `hall.rs` | limits and facts of all threads |
+//! | `floor.rs` | the memory for incomplete commands, and the line of clients that wait for it |
+//! | `share.rs` | a client's part of that memory, and its stand in the line |
 //! | `lanes.rs` | errands to the partitions of other threads, and their answers |
 //! | `desk.rs` | the endpoint's state: the table and memcached's figures |
 
@@ -34,9 +36,11 @@ mod client;
 mod desk;
 mod door;
 mod drive;
+mod floor;
 mod front;
 mod hall;
 mod lanes;
+mod share;
 mod stream;
 mod ticker;
 

@@ -23,6 +23,9 @@ pub enum Error {
     NoMemory,
     /// No server was ready before the deadline. The operation did not happen.
     Unavailable,
+    /// The client itself has ended, which shows nothing about the server. The operation did not
+    /// happen.
+    Ended,
     /// The deadline passed before the answer came. The operation only reads, so it had no effect.
     DeadlinePassed,
     /// The write was sent, and its answer did not arrive: the deadline has passed, or the server
@@ -71,6 +74,7 @@ impl fmt::Display for Error {
             Self::NotANumber => "the value is not a number",
             Self::NoMemory => "all memory of the server is used",
             Self::Unavailable => "no server was ready before the deadline",
+            Self::Ended => "the client has ended; open another one",
             Self::DeadlinePassed => "the deadline passed before the answer came",
             Self::Unknown => {
                 "no answer came, so the write may or may not have happened; read the key to see"

@@ -54,6 +54,11 @@ impl Threads {
         Self((0..partitions).map(|_| server(mode, memory)).collect())
     }
 
+    /// The partition with this number.
+    pub fn at(&mut self, number: usize) -> Partition<'_> {
+        self.0[number].partition()
+    }
+
     /// Carries errands to the partitions in bursts of at most `most`, and their answers back.
     /// Returns how many errands were answered.
     ///

@@ -8,6 +8,7 @@
 
 mod access;
 mod copying;
+mod fetch;
 mod input;
 mod output;
 mod run;
@@ -30,6 +31,9 @@ use output::{Form, Output};
 
 /// The answer to a command whose errand is lost.
 const LOST: &str = "SERVER_ERROR another thread has not answered; the command may have run";
+
+/// The answer to a command for whose rest there is no memory.
+const NO_ROOM: &str = "SERVER_ERROR out of memory reading request";
 
 /// A connection.
 #[derive(Debug)]
@@ -153,8 +157,29 @@ impl Connection {
             Phase::Keys(line) | Phase::Copying(Asked::Key(_, line)) => line.next_line > INPUT_MARK,
             _ => false,
         };
-        let (_, waiting) = self.output.waiting();
-        waiting + if is_long { self.input.len() } else { 0 }
+        self.waiting() + if is_long { self.input.len() } else { 0 }
+    }
+
+    /// Bytes of commands that wait for other partitions.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.output.waiting().1
+    }
+
+    /// Bytes of all commands that have left the input, since the connection was opened. It changes
+    /// when a long command has arrived completely and has run, or has become an errand.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.input.used()
+    }
+
+    /// Answers that there is no memory for the rest of a command, with memcached's error, and takes
+    /// no more commands.
+    pub fn refuse_rest(&mut self, server: &mut impl Server) {
+        self.abandon(server);
+        self.output.close_list();
+        say(NO_ROOM, self.output.end());
+        self.finish();
     }
 
     /// Abandons a write in progress, because the connection ends. The owner calls this before it

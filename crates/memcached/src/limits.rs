@@ -37,6 +37,9 @@ pub const MAX_WAITING: usize = 64;
 /// Operations of one turn. After them, other connections get their turns.
 pub const MAX_TURN: usize = 256;
 
+/// A get of a long value starts over at most this number of times, if the value is overwritten.
+pub(crate) const MOST_RESTARTS: u8 = 3;
+
 /// Buckets that one step of a dump visits.
 pub(crate) const DUMP_BUCKETS: usize = 64;
 

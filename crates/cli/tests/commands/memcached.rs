@@ -128,6 +128,17 @@ fn memcacheds_clients_and_native_ones_have_the_same_items() {
     assert!(!std::path::Path::new(path).exists());
 }
 
+/// Each of the two threads has whole huge pages, so 3 MiB of the 67 are not used.
+#[test]
+fn clients_see_the_memory_that_items_can_have() {
+    let server = Server::start(&["memcached", "-m", "67", "-t", "2", "-l", "127.0.0.1:0"]);
+    let answers = ask(tcp(server.door(0)), "stats\r\nstats settings\r\nquit\r\n");
+    for line in ["limit_maxbytes 67108864", "maxbytes 67108864"] {
+        assert!(answers.contains(&format!("STAT {line}\r\n")), "{answers}");
+    }
+    drop(server);
+}
+
 #[test]
 fn users_and_flushes_are_refused_as_the_options_say() {
     let file = std::env::temp_dir().join(format!("dunlin-users-{}", std::process::id()));

@@ -65,22 +65,3 @@ fn a_reset_spares_what_is_there_now() {
     let later = hall.on_client(None, Seconds(1)).unwrap();
     assert_eq!((later.number(), hall.process().total_connections), (3, 1));
 }
-
-#[test]
-fn one_client_at_a_time_goes_first_while_there_is_no_room() {
-    let hall = Hall::new(Options {
-        incomplete: 100,
-        ..Options::default()
-    });
-    let [one, other] = [(); 2].map(|()| hall.on_client(None, Seconds(1)).unwrap());
-    hall.on_incomplete(0, 60);
-    assert!(hall.has_room() && hall.may_go_on());
-    hall.on_incomplete(0, 40);
-    assert!(!hall.has_room() && hall.may_go_on());
-    assert!(hall.goes_first(&one) && hall.goes_first(&one) && !hall.goes_first(&other));
-    assert!(!hall.may_go_on());
-    hall.on_first_done();
-    assert!(hall.may_go_on() && hall.goes_first(&other));
-    hall.on_incomplete(60, 59);
-    assert!(hall.has_room() && hall.may_go_on());
-}

@@ -1,12 +1,16 @@
 //! Clients that together send more of long commands than the server keeps.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
 
 use dunlin_front::Options;
 
-use crate::server::{Caller, Running};
+use crate::server::{Caller, PATIENCE, Running};
 
 const LEN: usize = 1 << 20;
+
+/// memcached's error, after which it closes the connection.
+const NO_ROOM: &[u8] = b"SERVER_ERROR out of memory reading request\r\n";
 
 /// Sends half of a value.
 fn send_half(client: &mut Caller, number: usize, len: usize) {
@@ -62,7 +66,7 @@ fn a_client_that_stops_in_a_value_leaves_if_no_other_has_room() {
     send_half(&mut silent, 0, LEN);
     send_half(&mut other, 1, LEN);
     send_rest(&mut other, LEN);
-    assert_eq!(silent.rest(), b"");
+    assert_eq!(silent.rest(), NO_ROOM);
 }
 
 #[test]
@@ -73,6 +77,49 @@ fn a_client_that_stops_in_a_value_stays_while_there_is_room() {
     });
     let mut slow = server.call();
     send_half(&mut slow, 0, LEN);
-    std::thread::sleep(std::time::Duration::from_millis(3500));
+    std::thread::sleep(Duration::from_millis(3500));
     send_rest(&mut slow, LEN);
+}
+
+/// A byte now and then is not enough. The others wait only for a limited time.
+#[test]
+fn a_slow_client_leaves_if_no_other_has_room() {
+    for threads in [1, 2] {
+        let server = Running::start(Options {
+            incomplete: 64 << 10,
+            patience: 1,
+            threads,
+            ..Options::default()
+        });
+        let (mut slow, mut other) = (server.call(), server.call());
+        send_half(&mut slow, 0, LEN);
+        let wait = Some(Duration::from_millis(50));
+        slow.0.set_read_timeout(wait).unwrap();
+        let (begin, mut seen) = (Instant::now(), [0; NO_ROOM.len()]);
+        while slow.0.read_exact(&mut seen).is_err() {
+            assert!(begin.elapsed() < PATIENCE, "it goes first for ever");
+            slow.0.write_all(b"v").unwrap();
+        }
+        assert_eq!(seen, NO_ROOM);
+        send_half(&mut other, 1, LEN);
+        send_rest(&mut other, LEN);
+    }
+}
+
+/// Neither of the first clients has completed its command.
+#[test]
+fn clients_that_close_in_the_middle_of_a_value_let_others_go() {
+    for threads in [1, 2] {
+        let server = Running::start(Options {
+            incomplete: 64 << 10,
+            threads,
+            ..Options::default()
+        });
+        for number in 0..6 {
+            send_half(&mut server.call(), number, LEN);
+        }
+        let mut other = server.call();
+        send_half(&mut other, 9, LEN);
+        send_rest(&mut other, LEN);
+    }
 }

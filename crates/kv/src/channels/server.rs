@@ -182,7 +182,8 @@ impl Shared {
         let channel = server.channel(call.endpoint);
         let channel = channel.map_err(|_| Error::Unavailable)?;
         if !waits && channel.state().state == State::Gone {
-            return Err(Failed::Down);
+            // The first look at a channel does not wait.
+            return Err(gone(channel.watch().changed().await.is_none()));
         }
         let mut attempts = self.options().client.retry.attempts;
         loop {
@@ -231,15 +232,32 @@ fn is_lost(error: &ChannelError) -> bool {
     }
 }
 
+/// Why a call cannot be made over a channel in the state [`State::Gone`]. The end of the hub shows
+/// nothing about the server.
+const fn gone(has_hub_ended: bool) -> Failed {
+    match has_hub_ended {
+        true => Failed::With(Error::Ended),
+        false => Failed::Down,
+    }
+}
+
+/// Whether a call failed because the hub has ended.
+fn has_ended(error: &ChannelError) -> bool {
+    match error {
+        ChannelError::Closed => true,
+        ChannelError::Call {
+            error: CallError::Rpc(RpcError::SessionClosed(reason, _)),
+            ..
+        } => *reason == CloseReason::EndpointClosed,
+        _ => false,
+    }
+}
+
 /// Whether a call failed because its channel had no session, or lost it.
 fn is_down(error: &ChannelError) -> bool {
     match error {
         ChannelError::NoServer(_) => true,
-        // The hub has ended, which shows nothing about the server.
-        ChannelError::Call {
-            error: CallError::Rpc(RpcError::SessionClosed(CloseReason::EndpointClosed, _)),
-            ..
-        } => false,
+        ended if has_ended(ended) => false,
         ChannelError::Call { error, .. } => error.is_closed(),
         _ => false,
     }
@@ -250,6 +268,7 @@ fn failed(error: &ChannelError, is_read: bool) -> Failed {
     let may_run_again = error.ran() == Ran::No || is_read;
     Failed::With(match error {
         error if is_down(error) && may_run_again => return Failed::Down,
+        error if has_ended(error) && may_run_again => Error::Ended,
         ChannelError::Call {
             error: CallError::Rpc(error),
             ..
@@ -277,3 +296,6 @@ fn failed(error: &ChannelError, is_read: bool) -> Failed {
         _ => Error::Unknown,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,16 +4,15 @@
 //! The answer is built apart from the output, and is added to it once complete. So if the value is
 //! overwritten or removed meanwhile, the client has seen none of it, and the command starts over:
 //! its answer is the next value, or a miss. An answer that had to start over several times is
-//! copied in one piece, so a client always gets it.
+//! copied in one piece, so a client always gets it. `fetch.rs` does the same for values of other
+//! threads.
 
 use dunlin_store::Seconds;
 
 use crate::connection::{Connection, Phase, Reading};
+use crate::limits::MOST_RESTARTS;
 use crate::partition::LongValue;
 use crate::server::Server;
-
-/// A command starts over at most this number of times.
-const MOST_RESTARTS: u8 = 3;
 
 /// A value that is being copied.
 #[derive(Debug)]
@@ -73,7 +72,7 @@ impl Connection {
             text,
         } = &mut *copying;
         let mut partition = server.partition();
-        let Some(copied) = partition.copy_slice(key, value, *done, text, now) else {
+        let Some(copied) = partition.copy_slice(key, value.stamp, *done, text, now) else {
             return self.restart(asked);
         };
         *done += copied;

@@ -8,6 +8,8 @@ pub(super) struct Input {
     start: usize,
     /// Bytes at the front that contain no line end.
     searched: usize,
+    /// Bytes that were taken from the front.
+    used: u64,
 }
 
 /// The first line.
@@ -26,6 +28,11 @@ impl Input {
         self.bytes.len() - self.start
     }
 
+    /// Bytes of all commands that were taken from the front so far.
+    pub(super) fn used(&self) -> u64 {
+        self.used
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
@@ -41,6 +48,7 @@ impl Input {
     /// Forgets bytes at the front.
     pub(super) fn take(&mut self, len: usize) {
         self.start += len;
+        self.used += len as u64;
         self.searched = 0;
         if self.start == self.bytes.len() {
             self.bytes.clear();

@@ -8,13 +8,15 @@
 //!
 //! The items of a text `get` whose keys belong to several threads are one answer: their bytes are
 //! held back until all are there, so that an error can still replace them. If an answer is too long
-//! to be held back, an error after its beginning can only end the connection.
+//! to be held back, an error after its beginning can only end the connection. While a long value of
+//! another thread is fetched, no errand of a later command leaves.
 
 use std::collections::VecDeque;
 
 use dunlin_store::SLICE;
 
 use crate::command::Topic;
+use crate::connection::fetch::{Fetch, Step};
 use crate::errand::Errand;
 use crate::figures::Figures;
 use crate::limits::{IDLE_BYTES, OUTPUT_MARK};
@@ -31,6 +33,8 @@ pub(super) struct Output {
     /// Errands whose answers are outstanding, and their bytes.
     waiting: usize,
     waiting_bytes: usize,
+    /// Outstanding answers whose values are fetched in slices.
+    fetching: usize,
     /// The last list has begun but not ended.
     is_list_open: bool,
 }
@@ -62,6 +66,8 @@ struct Due {
     left: usize,
     is_lost: bool,
     form: Form,
+    /// The long value of the answer, if it has one and another thread has it.
+    fetch: Option<Box<Fetch>>,
 }
 
 /// The use of the answers.
@@ -228,6 +234,7 @@ impl Output {
             left,
             is_lost: false,
             form,
+            fetch: None,
         }));
     }
 
@@ -252,10 +259,23 @@ impl Output {
             Piece::Due(due) => Some(due.ticket),
             Piece::Bytes(_) | Piece::Open | Piece::Close => None,
         };
-        match self.later.iter().find_map(due) {
+        let last = match self.later.iter().find_map(due) {
             _ if self.len() < OUTPUT_MARK => OperationTicket(u64::MAX),
             Some(first) if self.ready().len() < OUTPUT_MARK => first,
             _ => OperationTicket(0),
+        };
+        let fetched = |piece: &Piece| match piece {
+            Piece::Due(due) => due.fetch.as_ref().map(|_| due.ticket),
+            Piece::Bytes(_) | Piece::Open | Piece::Close => None,
+        };
+        match self.fetching {
+            0 => last,
+            _ => self
+                .later
+                .iter()
+                .find_map(fetched)
+                .unwrap_or(last)
+                .min(last),
         }
     }
 
@@ -278,12 +298,18 @@ impl Output {
         self.waiting -= 1;
         self.waiting_bytes -= errand.bytes().len();
         due.left -= 1;
-        let mut text = Vec::new();
-        let is_taken = answer.is_some_and(|answer| due.form.take(answer, &mut text));
-        due.is_lost |= !is_taken;
+        let (mut text, was_fetched) = (Vec::new(), due.fetch.is_some());
+        if let Some(next) = due.on_answer(errand, answer, &mut text) {
+            due.left += 1;
+            self.fetching += usize::from(!was_fetched);
+            self.waiting += 1;
+            self.waiting_bytes += next.bytes().len();
+            self.errands.push_front(next);
+        }
         if due.left > 0 {
             return None;
         }
+        self.fetching -= usize::from(was_fetched);
         match std::mem::replace(piece, Piece::Bytes(Vec::new())) {
             Piece::Due(Due { is_lost, form, .. }) => Some(Whole {
                 place,
@@ -334,6 +360,31 @@ impl Output {
             }
         }
         held >= OUTPUT_MARK
+    }
+}
+
+impl Due {
+    /// Takes the answer to an errand, and appends bytes for the client. Returns the errand that
+    /// must follow before the answer is complete.
+    fn on_answer(
+        &mut self,
+        errand: &Errand,
+        answer: Option<&[u8]>,
+        text: &mut Vec<u8>,
+    ) -> Option<Errand> {
+        let is_taken = match self.form {
+            Form::Text { .. } | Form::Item => match Fetch::step(&mut self.fetch, errand, answer) {
+                Step::Ask(next) => return Some(next),
+                Step::End(bytes) => {
+                    *text = bytes;
+                    true
+                }
+                Step::Lost => false,
+            },
+            _ => answer.is_some_and(|answer| self.form.take(answer, text)),
+        };
+        self.is_lost |= !is_taken;
+        None
     }
 }
 

@@ -407,7 +407,10 @@ fn start(
         _ => Form::Text { is_silent },
     };
     output.send(form, |ticket| {
-        std::iter::once(Errand::text(ticket, owner, (&line, value)))
+        std::iter::once(match ask {
+            Ask::Get { .. } | Ask::MetaGet(_) => Errand::read(ticket, owner, &line),
+            _ => Errand::text(ticket, owner, (&line, value)),
+        })
     });
     Started::Done
 }

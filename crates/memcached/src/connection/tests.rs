@@ -12,6 +12,7 @@ use crate::{
 };
 
 mod copies;
+mod far;
 mod full;
 mod lost;
 mod parts;
@@ -459,7 +460,7 @@ fn a_client_that_never_reads_holds_few_values_of_other_threads() {
     assert!(held <= 3 * (OUTPUT_MARK + value.len()), "{held}");
     assert_eq!(connection.destinations().count(), 0);
     let mut seen = 0;
-    for _ in 0..1000 {
+    for _ in 0..5000 {
         seen += connection.output().len();
         connection.sent(connection.output().len());
         connection.run(&mut server, NOW);

@@ -6,7 +6,7 @@ use crate::operation::{Answer, Expiry, Found, Look, Step, Steps};
 use crate::partition::Partition;
 
 /// A value that is copied in slices.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct LongValue {
     /// The stamp of its write, which prevents slices of two values from being mixed.
     pub(crate) stamp: Stamp,
@@ -33,13 +33,13 @@ impl Partition<'_> {
     pub(crate) fn copy_slice(
         &mut self,
         key: &[u8],
-        value: &LongValue,
+        stamp: Stamp,
         from: usize,
         out: &mut Vec<u8>,
         now: Seconds,
     ) -> Option<usize> {
         let key = self.key(key);
-        self.table.append_slice(&key, value.stamp, from, out, now)
+        self.table.append_slice(&key, stamp, from, out, now)
     }
 
     pub(super) fn look<T>(

@@ -1,15 +1,16 @@
-//! A run with real processes: two servers, one of which is killed and started again, and clients
-//! that perform one operation after the other. All processes read the system's clock.
+//! A run with real processes: two servers, one of which is killed and started again, and clients:
+//! those that block perform one operation after the other, and an async one has several tasks that
+//! do so. All processes read the system's clock.
+
+mod calls;
 
 use std::io::Write;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dunlin_core::Nanos;
-use dunlin_kv::store::{Config, Delta, Mode, Region, Seed, Table, Verb};
-use dunlin_kv::{
-    Connections, Error, FleetOptions, Map, Options, Partition, ServerError, Store, serve,
-};
+use dunlin_kv::store::{Config, Mode, Region, Seed, Table, Verb};
+use dunlin_kv::{Error, Fleet, FleetOptions, Map, Partition, ServerError, Store, serve};
 use dunlin_nexus::{Nexus, Rpc};
 use dunlin_sim::Rng;
 use dunlin_testkit::child::Child;
@@ -23,10 +24,14 @@ use crate::history::record::{
     Action, KEYS, Kind, Operation, Outcome, key_bytes, kind, number_of, value_of,
 };
 use crate::history::search;
+use calls::Calls;
 
 const SERVERS: usize = 2;
-const CLIENTS: u64 = 3;
-/// The number of operations of a client.
+/// The roles of the client processes.
+const CLIENTS: [&str; 4] = ["client", "client", "tasks", "tasks"];
+/// Tasks of an async client.
+const TASKS: usize = 2;
+/// The number of operations of a client, or of a task.
 const OPERATIONS: u64 = 600;
 /// Bytes of a partition's table: the long values soon fill it.
 const MEMORY: usize = 640 << 10;
@@ -43,12 +48,10 @@ pub(crate) fn run() {
         servers.push(server);
     }
     let list = addresses.join(",");
-    let clients = (0..CLIENTS).map(|number| {
+    let clients = CLIENTS.iter().enumerate().map(|(number, role)| {
         let path = folder.path(&number.to_string());
-        (
-            Child::start(&format!("client {list} {number} {path}")),
-            path,
-        )
+        let child = Child::start(&format!("{role} {list} {number} {path}"));
+        (child, path)
     });
     let clients: Vec<(Child, String)> = clients.collect();
     for (client, _) in &clients {
@@ -108,7 +111,16 @@ pub(crate) fn play(role: &str) {
     let words: Vec<&str> = role.split_whitespace().collect();
     match words[..] {
         ["server", address, life] => be_server(address, life.parse().unwrap()),
-        ["client", list, number, path] => be_client(list, number.parse().unwrap(), path),
+        ["client", list, number, path] => {
+            let servers: Vec<&str> = list.split(',').collect();
+            let calls = Calls::blocking(&servers);
+            let text = Client::new(calls, &servers, number).run(&servers, true);
+            std::fs::write(path, text).unwrap();
+            say("done");
+        }
+        ["tasks", list, number, path] => {
+            be_tasks(&list.split(',').collect::<Vec<_>>(), number, path);
+        }
         _ => panic!("{role} is not a role"),
     }
 }
@@ -163,52 +175,71 @@ fn be_server(address: &str, life: u16) {
     }
 }
 
-fn be_client(list: &str, number: u64, path: &str) {
-    let nexus = Nexus::bind("127.0.0.1:0").unwrap();
-    let builder = nexus.endpoint_builder::<Auto>();
-    let builder = builder.config(|config| config.pool_bytes = 64 << 20);
-    let options = FleetOptions {
-        client: Options {
-            deadline: Nanos::from_secs(10),
-            ..Options::DEFAULT
-        },
-        ..FleetOptions::DEFAULT
-    };
-    let servers: Vec<&str> = list.split(',').collect();
-    let mut client = Client {
-        kv: Connections::open(builder, servers.iter().copied(), options).unwrap(),
-        rng: Rng::new(number),
-        numbers: (number + 1) * 1_000_000_000,
-        versions: [0; KEYS],
-    };
-    let mut text = String::new();
-    for turn in 0..OPERATIONS {
-        if turn == OPERATIONS / 2 {
-            say("half");
-        }
-        if turn % 4 == 0 {
-            client.fill();
-        }
-        let Some(operation) = client.operate(&servers) else {
-            // The server is down, and may be back soon.
-            sleep(10 * GAP);
-            continue;
-        };
-        lines::line(&operation, &mut text);
-        sleep(GAP);
-    }
+/// A client whose tasks perform operations at the same time.
+fn be_tasks(servers: &[&str], number: &str, path: &str) {
+    let kv = calls::channels(servers);
+    let text = std::thread::scope(|scope| {
+        let tasks: Vec<_> = (0..TASKS)
+            .map(|task| {
+                let (kv, number) = (kv.clone(), format!("{number}{task}"));
+                scope.spawn(move || {
+                    let client = Client::new(Calls::Async(kv), servers, &number);
+                    client.run(servers, task == 0)
+                })
+            })
+            .collect();
+        let texts = tasks.into_iter().map(|task| task.join().unwrap());
+        texts.collect::<String>()
+    });
     std::fs::write(path, text).unwrap();
     say("done");
 }
 
 struct Client {
-    kv: Connections<Auto>,
+    kv: Calls,
+    /// Knows which server owns a key.
+    fleet: Fleet,
     rng: Rng,
     numbers: u64,
     versions: [u64; KEYS],
 }
 
 impl Client {
+    /// The numbers of clients differ.
+    fn new(kv: Calls, servers: &[&str], number: &str) -> Self {
+        let number: u64 = number.parse().unwrap();
+        let mut fleet = Fleet::new(FleetOptions::DEFAULT, number, Nanos::ZERO);
+        fleet.on_list(servers.iter().copied(), Nanos::ZERO);
+        Self {
+            kv,
+            fleet,
+            rng: Rng::new(number),
+            numbers: (number + 1) * 1_000_000_000,
+            versions: [0; KEYS],
+        }
+    }
+
+    /// Performs all operations, and returns them as lines.
+    fn run(mut self, servers: &[&str], says_half: bool) -> String {
+        let mut text = String::new();
+        for turn in 0..OPERATIONS {
+            if says_half && turn == OPERATIONS / 2 {
+                say("half");
+            }
+            if turn % 4 == 0 {
+                self.fill();
+            }
+            let Some(operation) = self.operate(servers) else {
+                // The server is down, and may be back soon.
+                sleep(10 * GAP);
+                continue;
+            };
+            lines::line(&operation, &mut text);
+            sleep(GAP);
+        }
+        text
+    }
+
     /// Writes an item that no client reads, so that the server evicts others.
     fn fill(&mut self) {
         let key = format!("filler-{}", self.rng.below(64));
@@ -230,9 +261,8 @@ impl Client {
             (6, _) => Action::Cas(number, self.versions[key]),
             _ => Action::Set(number, 0),
         };
-        let (fleet, _) = self.kv.with();
-        let owner = fleet.owner(&key_bytes(key)).unwrap();
-        let name = fleet.name(owner).unwrap().to_owned();
+        let owner = self.fleet.owner(&key_bytes(key)).unwrap();
+        let name = self.fleet.name(owner).unwrap().to_owned();
         let begin = now();
         let result = self.perform(key, action);
         let end = now();
@@ -284,15 +314,15 @@ impl Client {
             Action::Set(number, _) => store(Verb::Set, number, None),
             Action::Add(number) => store(Verb::Add, number, None),
             Action::Cas(number, version) => store(Verb::Set, number, Some(version)),
-            Action::Delete => self.kv.delete(&bytes, None).map(|()| Outcome::Done),
+            Action::Delete => self.kv.delete(&bytes).map(|()| Outcome::Done),
             Action::Count => {
-                let counted = self.kv.count(&bytes, Delta::Up(1))?;
+                let counted = self.kv.count(&bytes)?;
                 Ok(Outcome::Counted(counted.0, counted.1))
             }
             Action::Get | Action::Lose | Action::Evict(_) => {
                 let found = self.kv.get(&bytes)?;
-                Ok(found.map_or(Outcome::Absent, |found| {
-                    Outcome::Found(number_of(key, found.value()), found.version())
+                Ok(found.map_or(Outcome::Absent, |(value, version)| {
+                    Outcome::Found(number_of(key, &value), version)
                 }))
             }
         }

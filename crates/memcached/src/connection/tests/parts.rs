@@ -51,13 +51,16 @@ fn others_see_the_old_value_while_a_long_one_is_written() {
 #[test]
 fn a_client_that_vanishes_gives_the_room_of_its_value_back() {
     let mut server = server(Mode::Store, 2 << 20);
-    for _ in 0..20 {
+    for round in 0..40 {
         let mut writer = Connection::new(None);
         feed(&mut writer, &mut server, &long_set());
         for _ in 0..3 {
             assert_eq!(writer.run(&mut server, NOW), Wants::Turn);
         }
-        writer.abandon(&mut server);
+        match round % 2 {
+            0 => writer.abandon(&mut server),
+            _ => writer.refuse_rest(&mut server),
+        }
     }
     let mut writer = Connection::new(None);
     assert_eq!(ask(&mut writer, &mut server, &long_set()), "STORED\r\n");
@@ -123,5 +126,20 @@ fn a_burst_of_errands_waits_for_its_long_value() {
             b"STORED\r\n",
             b"VALUE before 0 1\r\nb\r\n"
         ]
+    );
+}
+
+#[test]
+fn the_rest_of_a_command_can_be_refused() {
+    let (mut connection, mut server) = (Connection::new(None), alone());
+    ask(&mut connection, &mut server, b"set a 0 0 5\r\nab");
+    assert_eq!((connection.used(), connection.pending()), (0, 15));
+    connection.refuse_rest(&mut server);
+    let seen = ask(&mut connection, &mut server, b"cde\r\nget a\r\n");
+    assert_eq!(seen, "SERVER_ERROR out of memory reading request\r\n");
+    assert!(connection.is_over() && connection.pending() == 0);
+    assert_eq!(
+        ask(&mut Connection::new(None), &mut server, b"get a\r\n"),
+        "END\r\n"
     );
 }

@@ -11,7 +11,7 @@ use dunlin_front::{Door, DoorAddress, Front, Hall, Options};
 use dunlin_memcached::Users;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::Plan;
+use super::{Plan, memory};
 use crate::misuse::Misuse;
 
 /// Descriptors that a server needs in addition to its clients' descriptors.
@@ -132,7 +132,7 @@ pub(super) fn open(args: &Plan) -> anyhow::Result<Option<Doors>> {
         users: users.transpose()?,
         refuses_flush: front.no_flush_all,
         incomplete: (args.memory / INCOMPLETE).max(LEAST_INCOMPLETE) as u64,
-        memory: args.memory as u64,
+        memory: memory::sum(args.memory, args.threads) as u64,
         threads: args.threads.into(),
         started: dunlin_front::Seconds(seconds),
         settings: settings(args, &doors),

@@ -22,6 +22,11 @@ pub(super) fn share(memory: usize, threads: u16) -> usize {
     }
 }
 
+/// The memory of all threads together: their shares, which may be less than they were given.
+pub(super) fn sum(memory: usize, threads: u16) -> usize {
+    share(memory, threads) * usize::from(threads)
+}
+
 /// Names the pages of the memory, of which this number of threads have huge ones.
 pub(super) fn named(huge: u16, threads: u16) -> String {
     match huge {
