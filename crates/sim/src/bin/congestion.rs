@@ -14,7 +14,7 @@ const USAGE: &str = "\
 Runs simulated networks under congestion control, and reports the points outside their limits.
 
 usage: congestion [--short] [--family NAME]… [--scheme NAME] [--seeds N] [--from N] [--threads N]
-                  [--only POINT] [--measured] [--json] [--faults]
+                  [--only POINT]… [--measured] [--noise US] [--json] [--faults]
 
   --short        the points where congestion control is most likely to fail; takes some seconds
   --family NAME  incast, late, loss, two or echo (default: all of them)
@@ -23,8 +23,9 @@ usage: congestion [--short] [--family NAME]… [--scheme NAME] [--seeds N] [--fr
   --from N       the first seed (default 1)
   --threads N    threads that run cases (default 1)
   --only POINT   one point: family,Gb/s,round trip in µs,buffer in KB,senders,in flight
-                 and, for hosts that measure the round trip, measured
+                 and, where they apply, measured and noise=US (see the next two options)
   --measured     hosts measure the round trip of the empty network, as without udp.base_rtt
+  --noise US     hosts delay each burst that they send by up to this time
   --faults       print only points outside their limits
   --json         one JSON object for each run, for machines
 
@@ -45,8 +46,9 @@ struct Arguments {
     seeds: u64,
     from: u64,
     threads: usize,
-    only: Option<Case>,
+    only: Vec<Case>,
     measured: bool,
+    noise_us: u32,
     json: bool,
     faults: bool,
 }
@@ -77,8 +79,9 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, S
         seeds: 1,
         from: 1,
         threads: 1,
-        only: None,
+        only: Vec::new(),
         measured: false,
+        noise_us: 0,
         json: false,
         faults: false,
     };
@@ -92,8 +95,9 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Option<Arguments>, S
             "--seeds" => out.seeds = number(&value()?)?,
             "--from" => out.from = number(&value()?)?,
             "--threads" => out.threads = number(&value()?)?,
-            "--only" => out.only = Some(point(&value()?)?),
+            "--only" => out.only.push(point(&value()?)?),
             "--measured" => out.measured = true,
+            "--noise" => out.noise_us = number(&value()?)?,
             "--json" => out.json = true,
             "--faults" => out.faults = true,
             _ => return Err(format!("{word}: no such option")),
@@ -119,12 +123,17 @@ fn family(name: &str) -> Result<Family, String> {
 }
 
 fn point(text: &str) -> Result<Case, String> {
-    let parts: Vec<&str> = text.split(',').collect();
-    let (parts, measured) = match parts.split_last() {
-        Some((&"measured", parts)) => (parts, true),
-        _ => (parts.as_slice(), false),
-    };
-    let &[name, gbps, rtt_us, buffer_kb, senders, in_flight] = parts else {
+    let mut parts: Vec<&str> = text.split(',').collect();
+    let (mut measured, mut noise_us) = (false, 0);
+    while parts.len() > 6 {
+        let word = parts.pop().unwrap_or_default();
+        match word.strip_prefix("noise=") {
+            Some(value) => noise_us = number(value)?,
+            None if word == "measured" => measured = true,
+            None => return Err(format!("--only {text}: {word} is not known")),
+        }
+    }
+    let &[name, gbps, rtt_us, buffer_kb, senders, in_flight] = parts.as_slice() else {
         return Err(format!(
             "--only {text}: six values with commas between them are needed"
         ));
@@ -137,6 +146,7 @@ fn point(text: &str) -> Result<Case, String> {
         senders: number(senders)?,
         in_flight: number(in_flight)?,
         measured,
+        noise_us,
         seed: 1,
     };
     let numbers = [case.gbps, case.rtt_us, case.buffer_kb, case.in_flight];
@@ -148,18 +158,15 @@ fn point(text: &str) -> Result<Case, String> {
 
 /// Returns whether all runs are within their limits.
 fn run(arguments: &Arguments) -> bool {
-    let mut points: Vec<Case> = match arguments.only {
-        Some(case) => vec![case],
-        None => {
-            let families = arguments.families.iter();
-            families
-                .flat_map(|family| cases(*family, arguments.grid, arguments.from))
-                .collect()
-        }
-    };
-    points
-        .iter_mut()
-        .for_each(|case| case.measured |= arguments.measured);
+    let mut points = arguments.only.clone();
+    if points.is_empty() {
+        let families = arguments.families.iter();
+        points.extend(families.flat_map(|it| cases(*it, arguments.grid, arguments.from)));
+    }
+    for case in &mut points {
+        case.measured |= arguments.measured;
+        case.noise_us = case.noise_us.max(arguments.noise_us);
+    }
     let (next, out) = (AtomicUsize::new(0), Mutex::new(Output::new(points.len())));
     let groups = groups(points);
     let alone = Alone::default();

@@ -69,6 +69,9 @@ pub struct Case {
     /// Whether hosts measure the round trip of the empty network, as they do without
     /// `udp.base_rtt`. If not, they know it.
     pub measured: bool,
+    /// Hosts delay the frames that they send by up to this time in µs, in addition to the time that
+    /// is part of the round trip.
+    pub noise_us: u32,
     /// The seed, from which all random choices follow.
     pub seed: u64,
 }
@@ -86,9 +89,12 @@ impl fmt::Display for Case {
             self.senders,
             self.in_flight
         )?;
-        match self.measured {
-            true => f.write_str(",measured"),
-            false => Ok(()),
+        if self.measured {
+            f.write_str(",measured")?;
+        }
+        match self.noise_us {
+            0 => Ok(()),
+            noise => write!(f, ",noise={noise}"),
         }
     }
 }

@@ -58,6 +58,7 @@ fn ended(scheme: Scheme, senders: usize, measured: bool, turns: &[Turns]) -> u64
         senders,
         in_flight: 4,
         measured,
+        noise_us: 0,
         seed: 1,
     };
     let mut scenario = case.scenario(scheme);

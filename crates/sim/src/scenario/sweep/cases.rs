@@ -33,6 +33,7 @@ pub fn cases(family: Family, grid: Grid, seed: u64) -> Vec<Case> {
                         senders,
                         in_flight,
                         measured: false,
+                        noise_us: 0,
                         seed,
                     });
                 }
@@ -52,6 +53,7 @@ fn crowd(seed: u64) -> Case {
         senders: 1000,
         in_flight: 1,
         measured: false,
+        noise_us: 0,
         seed,
     }
 }

@@ -110,7 +110,7 @@ impl Case {
             data_size: DATA,
             frame_bytes: 0,
             tells_base_rtt: !self.measured,
-            dma: (DMA, DMA),
+            dma: (DMA, DMA + Nanos::from_micros(self.noise_us.into())),
             cpu: CpuCosts {
                 iteration: CHEAP,
                 packet: CHEAP,

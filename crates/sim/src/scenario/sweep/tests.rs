@@ -14,6 +14,7 @@ fn case(family: Family, gbps: u32, senders: usize) -> Case {
         senders,
         in_flight: 1,
         measured: false,
+        noise_us: 0,
         seed: 1,
     }
 }
