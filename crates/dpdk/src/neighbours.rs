@@ -85,7 +85,7 @@ pub(crate) enum Hold<P> {
     Waits,
     /// It need not wait: the neighbour has answered meanwhile.
     Known(Mac, P),
-    /// It cannot wait: enough packets do, or the neighbour has no uses.
+    /// It cannot wait: as many packets wait already as may, or the neighbour has no uses.
     Full(P),
 }
 
@@ -159,7 +159,7 @@ impl<P> Neighbours<P> {
         }
     }
 
-    /// Notes an answer. `None` if nothing was asked, and the answer changes nothing.
+    /// Notes an answer. `None` if nothing was asked; then the answer changes nothing.
     pub(crate) fn on_answer(&mut self, ip: IpAddr, mac: Mac) -> Option<Answered<P>> {
         let entry = self.entries.get_mut(&ip)?;
         if entry.asks == 0 {

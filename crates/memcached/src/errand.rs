@@ -42,7 +42,7 @@ const HEADER: usize = 7;
 /// [`MAX_LINE`] bytes.
 const _: () = assert!(3 * MAX_LINE <= u16::MAX as usize, "a line's length fits");
 
-/// Replaces the next place at the end of a list.
+/// Stands where the next place would, at the end of a list.
 const AT_END: u64 = u64::MAX;
 
 /// A task for another thread's partition, and the operation that needs its answer.

@@ -133,7 +133,7 @@ impl Flow {
         at
     }
 
-    /// Postpones the next packet by the duration of `bytes` bytes.
+    /// Postpones the next packet by the time that `bytes` bytes take at the rate.
     pub(crate) fn charge(&mut self, bytes: u32) {
         self.next_send += self.rate.unwrap_or(self.line_rate).time_of(bytes);
     }

@@ -143,7 +143,7 @@ impl Lane {
 
     /// Writes a packet into that room, which [`Self::room`] has found for this length of message.
     /// `REQUEST`: it is the request of an ordinary call. A caller that knows the length at compile
-    /// time gets code for that length alone.
+    /// time gets code for only that length.
     #[inline(always)]
     pub(crate) fn write<const REQUEST: bool>(
         &mut self,

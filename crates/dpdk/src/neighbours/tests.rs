@@ -99,7 +99,7 @@ fn a_new_use_asks_again_until_there_is_an_answer() {
 }
 
 #[test]
-fn a_neighbour_that_mentions_another_address_is_asked_and_believed_then() {
+fn a_hint_of_another_address_is_believed_only_after_an_answer() {
     let mut neighbours = asked();
     neighbours.on_answer(ip(), MAC).unwrap();
     let _ = neighbours.on_time(LATER_MS);

@@ -28,7 +28,7 @@ use crate::work::{Disk, DiskFigures, LogWrite, Saved, Work};
 /// Time between two attempts to write on a full disk.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The number of such times that a write waits for the answer to the question for room.
+/// The most pauses that a write waits until the other thread has found out whether there is room.
 const PAUSES: u32 = 10;
 
 /// A message to the thread that writes.
@@ -156,7 +156,7 @@ impl Threaded {
         self.threads = rest;
         self.join(ended);
         if self.failure.is_none() {
-            // The other thread has ended because this one is about to.
+            // The thread that has ended did not panic: it ended because the other one is panicking.
             let rest = std::mem::take(&mut self.threads);
             self.join(rest);
         }
@@ -204,8 +204,9 @@ fn do_chores<F: FileSystem>(helper: &Helper<F>, asked: &Receiver<Chore>, orders:
 
 impl Disk for Threaded {
     fn take_seat(&mut self, roster: &Roster) -> io::Result<()> {
-        // The replica's thread waits for this sync itself. It happens once for each seat, before
-        // the seat has made a promise, so it delays no election and no write of the seat.
+        // The replica's thread waits for this sync itself. It happens once, when the replica joins
+        // a cluster, before it has voted or acknowledged anything, so it delays no election and no
+        // write.
         self.folder.take_seat(roster)
     }
 
@@ -236,8 +237,8 @@ impl Disk for Threaded {
 }
 
 impl Drop for Threaded {
-    /// Waits until the work so far is done, unless the disk is full. Panics if a thread panics
-    /// meanwhile, unless this one does already.
+    /// Waits until the work so far is done, unless the disk is full. Panics if a thread of the disk
+    /// panics meanwhile, unless the thread that drops this is panicking already.
     fn drop(&mut self) {
         let has_failed = std::thread::panicking() || self.failure.is_some();
         self.shared.has_failed.store(has_failed, Ordering::Release);
@@ -260,8 +261,8 @@ struct Writer<'a, F: FileSystem> {
     shared: &'a Shared,
     writes: Vec<LogWrite>,
     saved: Saved,
-    /// Nothing is tried before the answer to the question whether there is room for items, which
-    /// may itself take the room of a write; or before a pause is over.
+    /// The next attempt waits for an answer or for the end of a pause: the other thread finds out
+    /// whether there is room for items, and while it does, it may itself take the room of a write.
     waits: bool,
     /// The number of such pauses that have passed without an answer.
     pauses: u32,
@@ -352,8 +353,9 @@ impl<'a, F: FileSystem> Writer<'a, F> {
         }
     }
 
-    /// Whether a write that found no room may wait for the answer to the question. The question may
-    /// itself wait, after a purge, and the other thread may have ended.
+    /// Whether a write that found no room may wait until the other thread has found out whether
+    /// there is room. It waits at most [`PAUSES`] pauses, because that thread may do a purge first,
+    /// or may have ended.
     fn may_wait(&self) -> bool {
         self.store.asks() && self.pauses < PAUSES
     }

@@ -1,4 +1,5 @@
-//! A load: its clients, their partners, its times and its messages, and the checks of these.
+//! A load: its clients, their partners, its times and its messages; and the checks of these
+//! settings.
 //!
 //! Invariant: faults name keys of scenario files. Called by `scenario` and its `check`.
 

@@ -17,7 +17,7 @@ const DIGITS: u8 = 3;
 /// Two digits for the records of a single endpoint, because there may be thousands of endpoints: no
 /// quantile is wrong by more than a hundredth.
 const OWN_DIGITS: u8 = 2;
-/// Longer times are recorded as this one.
+/// The longest time that is recorded; a longer one is recorded as this time.
 const LONGEST_NS: u64 = 60_000_000_000;
 
 /// The time of an RPC that succeeded. `whole`: from the call (in an open loop, from its arrival) to

@@ -57,7 +57,8 @@ impl<const K: usize, const V: usize> Map<K, V> {
         Ok(Self(own(unsafe { bpf(MAP_CREATE, &mut attributes) }?)?))
     }
 
-    /// A map that another process has made like this.
+    /// A map that another process has made, with this kind, number of entries, and lengths of keys
+    /// and values.
     ///
     /// # Errors
     /// `InvalidData` if it differs, or is no map; the kernel's.

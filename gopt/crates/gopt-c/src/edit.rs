@@ -9,7 +9,8 @@ use std::ops::Range;
 pub(crate) enum Piece {
     New(String),
     Old(Range<usize>),
-    /// Like `Old`, but an edit of the whole range is ignored: the old text has moved here.
+    /// Like `Old`, for text that moves here. The edit of the whole range, which removes the text
+    /// from its old place, is ignored here.
     Moved(Range<usize>),
 }
 
@@ -64,7 +65,7 @@ impl Edits {
         out
     }
 
-    /// Copies a range with the edits inside it, except for edits that are left out.
+    /// Copies a range with the edits inside it, except those for which `is_left_out` holds.
     fn copy(
         &self,
         text: &str,

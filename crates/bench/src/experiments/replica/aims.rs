@@ -1,5 +1,5 @@
-//! Aims of the replicated store, from its issue: latency next to what a put consists of, rates next
-//! to etcd, figures on the paper's network, and killed leaders.
+//! Aims of the replicated store: the latency of a put as a multiple of the sum of its parts, rates
+//! as multiples of etcd's, figures on the paper's network, and killed leaders.
 
 use crate::output::aims::{Aim, Bound, Of};
 

@@ -35,7 +35,7 @@ fn the_first_packet_ends_where_the_next_one_begins() {
 }
 
 #[test]
-fn a_packet_that_is_cut_off_or_a_part_of_a_message_is_no_first_packet() {
+fn neither_a_cut_packet_nor_a_part_of_a_message_is_a_first_packet() {
     assert!(first_packet(&packet(5, 4)).is_none());
     assert!(first_packet(&packet(0, 0)[..HEADER_LEN - 1]).is_none());
     assert!(first_packet(&packet(1 << 20, 1000)).is_none());

@@ -273,7 +273,7 @@ fn the_user_learns_once_that_a_kept_request_was_cancelled() {
 }
 
 #[test]
-fn packets_of_a_large_request_go_to_its_place_until_the_last() {
+fn packets_of_a_large_request_go_to_its_assembly_until_the_last_one_has_come() {
     let mut server = Server::new();
     let partial = server.begin_large(FIRST);
     assert_eq!(
@@ -412,8 +412,8 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Each number starts at most one request, in the order of its slot; each started request is
-    /// open until its answer and not after; and every entry is in a slot.
+    /// Each number starts at most one request, and the numbers of a slot start in order. A request
+    /// is open from its start to its answer. Every entry of the table is in a slot.
     #[test]
     fn a_number_runs_at_most_once(events in prop::collection::vec(event(), 1..200)) {
         let mut server = Server::new();
@@ -460,7 +460,7 @@ proptest! {
                     server.requests.on_part(idx, Taken::Last, false, &server.context);
                 }
                 Event::Sweep => {
-                    // Handlers end in the iteration of their requests, or keep the requests.
+                    // A handler that has not answered by now has kept the request.
                     open.iter().for_each(|it| _ = server.requests.detach(*it, &mut server.context));
                     let _ = server.sweep();
                 }

@@ -205,7 +205,7 @@ fn after_a_completion_of_a_late_answer_panics_the_burst_continues() {
 }
 
 #[test]
-fn a_dropped_held_request_answers_an_error() {
+fn a_held_request_that_is_dropped_is_answered_with_an_error() {
     let mut pair = Pair::new();
     pair.call(HOLD, b"x", 1);
     pair.run();

@@ -55,7 +55,8 @@ fn zeros_are_written_once_for_many_writes_and_only_to_reserved_room() {
     let room = 3 * AHEAD + 1000;
     file.allocate(0, room).unwrap();
     while expected.len() + 5000 <= room {
-        let block = vec![1 + (expected.len() % 251) as u8; 5000];
+        let byte = u8::try_from(expected.len() % 251).expect("a remainder of 251 is a byte") + 1;
+        let block = vec![byte; 5000];
         file.write_all(&block).unwrap();
         expected.extend_from_slice(&block);
         assert!(file.bytes().len() <= room);

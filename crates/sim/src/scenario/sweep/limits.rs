@@ -26,7 +26,7 @@ impl Case {
         Ok(self.goodput().min(by_credits))
     }
 
-    /// The rate of each sender if all get the same.
+    /// The rate of each sender if all senders get equal rates.
     pub(super) fn fair(&self, alone: &Alone) -> Result<f64, Wrong> {
         let sharing = match self.family {
             Family::Late => self.senders + 1,

@@ -27,7 +27,7 @@ pub(super) fn sum(memory: usize, threads: u16) -> usize {
     share(memory, threads) * usize::from(threads)
 }
 
-/// Names the pages of the memory, of which this number of threads have huge ones.
+/// Says which pages the memory consists of, if `huge` of the threads have huge pages.
 pub(super) fn named(huge: u16, threads: u16) -> String {
     match huge {
         0 => "ordinary pages".to_owned(),
