@@ -10,7 +10,6 @@
 mod answers;
 mod asking;
 mod due;
-mod held;
 mod lives;
 mod log_clock;
 mod outbox;

@@ -162,13 +162,6 @@ impl Journal {
         }
     }
 
-    /// The first and the last write for which messages to a node wait.
-    pub(super) fn waits_of(&self, id: u64) -> (Option<u64>, Option<u64>) {
-        let mut numbers = self.held.iter().filter(|it| it.1.to == id).map(|it| it.0);
-        let first = numbers.next();
-        (first, numbers.next_back().or(first))
-    }
-
     /// Makes all messages wait for the disk, for a planted bug.
     #[cfg(feature = "mutants")]
     pub(super) fn hold(&mut self, messages: Vec<Message>) {

@@ -47,12 +47,6 @@ impl<A> Node<A> {
         self.journal.as_ref().is_some_and(Journal::is_full)
     }
 
-    /// The first and the last write for which messages to another node wait.
-    pub(crate) fn waits_of(&self, id: u64) -> (Option<u64>, Option<u64>) {
-        let journal = self.journal.as_ref();
-        journal.map_or((None, None), |it| it.waits_of(id))
-    }
-
     /// Writes entries and promises into the log in memory. Then the messages that depend on them
     /// leave.
     pub(super) fn keep(&mut self, news: News, out: &mut Output<A>) {

@@ -109,7 +109,7 @@ pub(super) fn is_snapshot(message: &Message) -> bool {
 }
 
 /// Whether a message is an answer, and so has a bounded length.
-pub(super) fn is_answer(message: &Message) -> bool {
+fn is_answer(message: &Message) -> bool {
     matches!(
         message.msg_type,
         MessageType::MsgAppendResponse

@@ -1,11 +1,10 @@
 //! Parcels: the messages of Raft between this member and the others.
 //!
-//! A parcel of another member is answered in the run that it triggers, or when the disk has what it
-//! brought (`held.rs`), and the answer contains all answers for that member. So a follower's answer
-//! to an append is the response to the call that brought it (eRPC §7.1). All other messages travel
-//! in calls of their own. Each run makes one call for each member, or several if the messages are
-//! long: long calls would miss their deadline. When a call fails, Raft learns that messages may be
-//! lost.
+//! A parcel of another member is answered in the run that it triggers, and the answer contains all
+//! answers for that member. So a follower's answer to an append is the response to the call that
+//! brought it (eRPC §7.1). All other messages travel in calls of their own. Each run makes one call
+//! for each member, or several if the messages are long: long calls would miss their deadline. When
+//! a call fails, Raft learns that messages may be lost.
 //!
 //! The first parcels of a session name the cluster, both members and the sender's life. A session
 //! connects two processes and ends with either, so the receiver keeps the names with the session.
@@ -16,7 +15,7 @@ use dunlin_core::{CallOptions, Cx, Done, Nanos, RpcError, Session, Tag, Ticket};
 use dunlin_wire::ErrorCode;
 use raft::eraftpb::Message;
 
-use super::outbox::{Packer, is_answer, is_snapshot};
+use super::outbox::{Packer, is_snapshot};
 use super::peers::Peer;
 use super::seat::{MARK, Note, Seat};
 use crate::wire::{Envelope, Names, PARCEL, Parcel, STRANGER, TWIN};
@@ -203,10 +202,6 @@ impl Seat {
         if !peer.has_work() && !messages.iter().any(is_for_it) {
             return;
         }
-        if self.disk.is_some() {
-            let has_answers = messages.iter().any(|it| is_for_it(it) && is_answer(it));
-            self.hold_parcels(lane, has_answers, cx.now());
-        }
         if !self.peers[lane].parcels.is_empty() {
             let answers = packer.pack_answers(to, messages, MOST_ANSWERS);
             self.reply_to(own, lane, answers, cx);
@@ -222,25 +217,6 @@ impl Seat {
                 self.node.on_unreachable(to);
             }
         });
-    }
-
-    /// Lets the parcels of a member wait whose answers wait for the disk. A run that has other
-    /// answers for the member sends them with the last of its parcels.
-    fn hold_parcels(&mut self, lane: usize, has_answers: bool, now: Nanos) {
-        let peer = &mut self.peers[lane];
-        let (first, last) = self.node.waits_of(peer.id);
-        if let Some(last) = last {
-            let end = now + self.patience;
-            let held = &mut peer.held;
-            let parcels = std::mem::take(&mut peer.parcels).into_iter();
-            peer.parcels = parcels
-                .filter_map(|it| held.add(it, last, end).err())
-                .collect();
-        }
-        peer.held.take_due(first, now, &mut peer.parcels);
-        if has_answers && peer.parcels.is_empty() {
-            peer.parcels.extend(peer.held.take_last());
-        }
     }
 
     /// Makes a parcel to a member, without its messages.

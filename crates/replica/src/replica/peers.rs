@@ -10,7 +10,6 @@
 
 use dunlin_core::Session;
 
-use super::held::Held;
 use super::lives::Lives;
 use super::parcels::Unanswered;
 use super::seat::Seat;
@@ -23,10 +22,8 @@ pub(super) struct Peer {
     pub(super) id: u64,
     /// Calls that have not ended, including those with parts of snapshots.
     pub(super) calls: u32,
-    /// The peer's parcels that this run or a later one answers.
+    /// The peer's parcels that have not been answered.
     pub(super) parcels: Vec<Unanswered>,
-    /// Those of them whose answers wait for the disk.
-    pub(super) held: Held<Unanswered>,
     /// A session on which the peer has answered a parcel with names, and the names in its answer.
     pub(super) met: Option<(Session, Names)>,
     /// The snapshot that is being sent to the peer.
@@ -40,7 +37,6 @@ impl Peer {
             id,
             calls: 0,
             parcels: Vec::new(),
-            held: Held::new(),
             met: None,
             sending: None,
             lives: Lives::default(),
@@ -48,12 +44,12 @@ impl Peer {
     }
 
     /// Whether the peer waits for an answer or is being sent a snapshot.
-    pub(super) fn has_work(&self) -> bool {
-        !self.parcels.is_empty() || !self.held.is_empty() || self.sending.is_some()
+    pub(super) const fn has_work(&self) -> bool {
+        !self.parcels.is_empty() || self.sending.is_some()
     }
 
     fn is_unused(&self) -> bool {
-        self.calls == 0 && !self.has_work()
+        self.calls == 0 && self.parcels.is_empty() && self.sending.is_none()
     }
 }
 

@@ -26,10 +26,6 @@ pub(super) const MARK: u64 = 0x7273 << 48;
 /// Marks the tags of calls with parts of snapshots.
 pub(super) const PART: u64 = 1 << 32;
 
-/// The ticks for which a member waits for its disk before it answers a call: a tenth of the call's
-/// deadline.
-const PATIENCE: u64 = 3;
-
 /// The most other members and strangers.
 const MOST_PEERS: usize = 32;
 
@@ -63,8 +59,6 @@ pub(super) struct Seat {
     pub(super) next_tick: Nanos,
     /// A call to a member lasts at most this long.
     pub(super) deadline: Nanos,
-    /// The response to a call of a member waits for the disk at most this long.
-    pub(super) patience: Nanos,
     /// Messages that have arrived since the last run. Handlers note them here, because the endpoint
     /// would catch a panic of Raft.
     pub(super) inbox: Vec<Message>,
@@ -107,7 +101,6 @@ impl Seat {
             tick: options.tick(),
             next_tick: Nanos::ZERO,
             deadline: options.election,
-            patience: options.tick().times(PATIENCE),
             inbox: Vec::new(),
             copies: Copies::new(),
             notes: Vec::new(),

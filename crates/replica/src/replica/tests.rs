@@ -1,7 +1,6 @@
 //! A second request for a replica's seat, options that cannot work, and parcels: which of them a
 //! seat refuses, and whose lanes they use.
 
-mod answering;
 mod serving;
 
 use dunlin_core::{CloseReason, SessionOptions};
