@@ -173,6 +173,7 @@ impl<T: Open> Connection<T> {
             let ScanAnswer::Items { more, count, .. } = answer else {
                 return Err(Error::Incompatible);
             };
+            left = left.checked_sub(count).ok_or(Error::Incompatible)?;
             let mut at = last;
             for entry in answer.entries() {
                 // A server that showed the same keys again would keep clients busy for ever.
@@ -185,7 +186,6 @@ impl<T: Open> Connection<T> {
                 show(entry.key, entry.value);
                 at = Some(entry.key.to_vec());
             }
-            left = left.checked_sub(count).ok_or(Error::Incompatible)?;
             if !more {
                 return Ok(None);
             }

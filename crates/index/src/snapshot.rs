@@ -184,6 +184,8 @@ fn open_draft(draft: &Path) -> io::Result<File> {
         // Otherwise, the other process has meanwhile given the file its final name.
         Ok(()) => is_named(&file, draft)?,
         Err(TryLockError::WouldBlock) => false,
+        // Some file systems of networks have no locks.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => true,
         Err(TryLockError::Error(error)) => return Err(error),
     };
     if !is_free {

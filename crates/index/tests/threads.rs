@@ -24,24 +24,50 @@ const FIXED: u64 = 3000;
 /// ended, plus one while the next write is in progress.
 struct Register(AtomicU64);
 
-/// A key between two that never change, so that splits and removals of nodes affect both kinds.
-fn key(number: u64) -> Vec<u8> {
-    let mut key = (number * FIXED / KEYS).to_be_bytes().to_vec();
-    key.extend_from_slice(if number.is_multiple_of(2) {
-        b"~"
-    } else {
-        b"~a long key"
-    });
-    key
+/// How long the keys are. The index has a tree for keys of eight bytes and one for all others.
+/// Only keys in a tree in which others come and go can show that its scans keep their promises.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shape {
+    Words,
+    Others,
+    Mixed,
 }
 
-fn fixed(number: u64) -> [u8; 8] {
-    number.to_be_bytes()
+const SHAPES: [Shape; 3] = [Shape::Words, Shape::Others, Shape::Mixed];
+
+/// Keys begin with words that differ. A word that is a multiple of this is in a key that stays. The
+/// words between two of these are in keys that come and go, so that splits and removals of nodes
+/// affect both kinds.
+const GAP: u64 = 8;
+
+impl Shape {
+    fn key(self, word: u64) -> Vec<u8> {
+        let end: &[u8] = match self {
+            Self::Words => b"",
+            Self::Mixed if word / GAP % 2 == word % GAP % 2 => b"",
+            Self::Others | Self::Mixed if word.is_multiple_of(3) => b"~ more than 22 bytes",
+            Self::Others | Self::Mixed => b"~",
+        };
+        [&word.to_be_bytes()[..], end].concat()
+    }
+
+    fn fixed(self, number: u64) -> Vec<u8> {
+        self.key(number * GAP)
+    }
+
+    fn register(self, number: u64) -> Vec<u8> {
+        self.key(number * FIXED / KEYS * GAP + 1)
+    }
 }
 
-/// The number of a key that changes; `None` for other keys.
-fn moving(bytes: &[u8]) -> Option<u64> {
-    (0..KEYS).find(|number| key(*number) == bytes)
+fn word(key: &[u8]) -> u64 {
+    u64::from_be_bytes(*key.first_chunk().unwrap())
+}
+
+/// The number of a key that stays; `None` for other keys.
+fn staying(key: &[u8]) -> Option<u64> {
+    let word = word(key);
+    word.is_multiple_of(GAP).then_some(word / GAP)
 }
 
 /// Whether write `step` deletes the item.
@@ -49,7 +75,7 @@ const fn deletes(step: u64) -> bool {
     step % 8 == 7
 }
 
-fn write(index: &Index, registers: &[Register], own: u64, is_over: &AtomicBool) {
+fn write(index: &Index, shape: Shape, registers: &[Register], own: u64, is_over: &AtomicBool) {
     let mut step = 0_u64;
     while !is_over.load(Ordering::Relaxed) {
         step += 1;
@@ -58,10 +84,10 @@ fn write(index: &Index, registers: &[Register], own: u64, is_over: &AtomicBool) 
             state.store(2 * step - 1, Ordering::SeqCst);
             match deletes(step) {
                 true => {
-                    index.delete(&key(number));
+                    index.delete(&shape.register(number));
                 }
                 false => {
-                    index.put(&key(number), &value(number, step));
+                    index.put(&shape.register(number), &value(number, step));
                 }
             }
             state.store(2 * step, Ordering::SeqCst);
@@ -96,13 +122,18 @@ fn number(value: &[u8]) -> u64 {
 }
 
 /// Reads until the time is over. Returns the number of reads, or the first error found.
-fn read(index: &Index, registers: &[Register], is_over: &AtomicBool) -> Result<u64, String> {
+fn read(
+    index: &Index,
+    shape: Shape,
+    registers: &[Register],
+    is_over: &AtomicBool,
+) -> Result<u64, String> {
     let mut reads = 0;
     while !is_over.load(Ordering::Relaxed) {
         for at in 0..KEYS {
             let state = &registers[usize::try_from(at).unwrap()].0;
             let before = state.load(Ordering::SeqCst);
-            let seen = index.get(&key(at), number);
+            let seen = index.get(&shape.register(at), number);
             let after = state.load(Ordering::SeqCst);
             if !is_possible(before, after, seen) {
                 return Err(format!(
@@ -112,13 +143,18 @@ fn read(index: &Index, registers: &[Register], is_over: &AtomicBool) -> Result<u
             reads += 1;
         }
         for direction in [Direction::Forward, Direction::Backward] {
-            scan(index, registers, direction)?;
+            scan(index, shape, registers, direction)?;
         }
     }
     Ok(reads)
 }
 
-fn scan(index: &Index, registers: &[Register], direction: Direction) -> Result<(), String> {
+fn scan(
+    index: &Index,
+    shape: Shape,
+    registers: &[Register],
+    direction: Direction,
+) -> Result<(), String> {
     let states = |registers: &[Register]| -> Vec<u64> {
         let all = registers.iter();
         all.map(|it| it.0.load(Ordering::SeqCst)).collect()
@@ -142,17 +178,18 @@ fn scan(index: &Index, registers: &[Register], direction: Direction) -> Result<(
     if let Some(wrong) = wrong {
         return Err(wrong);
     }
-    let stay = items.iter().filter(|(key, _)| key.len() == 8).count();
+    let stay = items.iter().filter_map(|(key, _)| staying(key)).count();
     if stay != usize::try_from(FIXED).unwrap() {
         return Err(format!("{stay} of {FIXED} keys that stay"));
     }
     for (key, value) in &items {
-        let is_right = match moving(key) {
-            Some(at) if key.len() > 8 => {
-                let at = usize::try_from(at).unwrap();
-                is_possible(before[at], after[at], Some(*value))
-            }
-            _ => key.len() == 8 && *key == fixed(*value),
+        let is_right = match staying(key) {
+            Some(number) => *key == shape.fixed(number) && *value == number,
+            None => (0..KEYS).any(|at| {
+                let register = usize::try_from(at).unwrap();
+                *key == shape.register(at)
+                    && is_possible(before[register], after[register], Some(*value))
+            }),
         };
         if !is_right {
             return Err(format!("{key:?} with {value} was never there"));
@@ -162,19 +199,19 @@ fn scan(index: &Index, registers: &[Register], direction: Direction) -> Result<(
 }
 
 /// Runs the threads for a while. Returns the first error that a reader found.
-fn run(index: &Index, span: Duration) -> Result<u64, String> {
+fn run(index: &Index, shape: Shape, span: Duration) -> Result<u64, String> {
     for number in 0..FIXED {
-        index.put(&fixed(number), &number.to_le_bytes());
+        index.put(&shape.fixed(number), &number.to_le_bytes());
     }
     let registers: Vec<Register> = (0..KEYS).map(|_| Register(AtomicU64::new(0))).collect();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (registers, is_over) = (&registers[..], &is_over);
         for own in 0..WRITERS {
-            scope.spawn(move || write(index, registers, own, is_over));
+            scope.spawn(move || write(index, shape, registers, own, is_over));
         }
         let readers: Vec<_> = (0..READERS)
-            .map(|_| scope.spawn(move || read(index, registers, is_over)))
+            .map(|_| scope.spawn(move || read(index, shape, registers, is_over)))
             .collect();
         let begin = Instant::now();
         while begin.elapsed() < span && readers.iter().all(|it| !it.is_finished()) {
@@ -191,23 +228,24 @@ fn run(index: &Index, span: Duration) -> Result<u64, String> {
 
 #[test]
 fn each_key_is_a_register_and_scans_keep_their_promises() {
-    let index = Index::new();
-    let reads = run(&index, Duration::from_secs(3)).unwrap();
-    assert!(reads > KEYS, "{reads} reads");
+    for shape in SHAPES {
+        let index = Index::new();
+        let reads = run(&index, shape, Duration::from_millis(1500)).unwrap();
+        assert!(reads > KEYS, "{shape:?}: {reads} reads");
+    }
 }
 
 /// Puts and deletes thousands of items between the keys that stay, so that all nodes are split and
 /// removed again and again. Returns how often.
-fn churn(index: &Index, is_over: &AtomicBool) -> u32 {
-    const EXTRA: u8 = 6;
+fn churn(index: &Index, shape: Shape, is_over: &AtomicBool) -> u32 {
     let mut rounds = 0;
     while !is_over.load(Ordering::Relaxed) {
         // The strides have no common factor with the number of keys.
         for (stride, is_put) in [(1, true), (7, false), (1999, true), (1, false)] {
             for number in 0..FIXED {
-                let near = fixed(number * stride % FIXED);
-                for extra in 0..EXTRA {
-                    let key = [&near[..], &[extra]].concat();
+                let near = number * stride % FIXED * GAP;
+                for word in near + 1..near + GAP {
+                    let key = shape.key(word);
                     match is_put {
                         true => index.put(&key, b"moves"),
                         false => {
@@ -223,12 +261,12 @@ fn churn(index: &Index, is_over: &AtomicBool) -> u32 {
 }
 
 /// Scans from this key on, and checks that the scan shows all keys that stay.
-fn scan_fixed(index: &Index, at: u64, direction: Direction) {
+fn scan_fixed(index: &Index, shape: Shape, at: u64, direction: Direction) {
     let (first, mut next) = match direction {
         Direction::Forward => (at, at),
         Direction::Backward => (at, FIXED),
     };
-    let start = fixed(first);
+    let start = shape.fixed(first);
     let range = Range {
         start: Start::At(&start),
         end: None,
@@ -241,9 +279,9 @@ fn scan_fixed(index: &Index, at: u64, direction: Direction) {
         });
         assert!(is_next, "{key:?} after {last:?}");
         last = Some(key.to_vec());
-        if let Ok(key) = key.try_into() {
+        if let Some(number) = staying(key) {
             next -= u64::from(direction == Direction::Backward);
-            assert_eq!(u64::from_be_bytes(key), next, "{direction:?} from {at}");
+            assert_eq!(number, next, "{direction:?} from {at}");
             next += u64::from(direction == Direction::Forward);
         }
         true
@@ -255,20 +293,19 @@ fn scan_fixed(index: &Index, at: u64, direction: Direction) {
     assert_eq!(next, end, "{direction:?} from {at}");
 }
 
-#[test]
-fn scans_show_all_keys_that_stay_while_nodes_are_split_and_removed() {
+fn scan_during_churn(shape: Shape) {
     let index = Index::new();
-    (0..FIXED).for_each(|number| index.put(&fixed(number), b"stays"));
+    (0..FIXED).for_each(|number| index.put(&shape.fixed(number), b"stays"));
     let is_over = AtomicBool::new(false);
-    let end = Instant::now() + Duration::from_secs(3);
+    let end = Instant::now() + Duration::from_millis(1500);
     let rounds = std::thread::scope(|scope| {
-        let churning = scope.spawn(|| churn(&index, &is_over));
+        let churning = scope.spawn(|| churn(&index, shape, &is_over));
         let scanning = scope.spawn(|| {
             let mut at = 0;
             while Instant::now() < end {
                 at = (at + 701) % FIXED;
-                scan_fixed(&index, at, Direction::Forward);
-                scan_fixed(&index, at, Direction::Backward);
+                scan_fixed(&index, shape, at, Direction::Forward);
+                scan_fixed(&index, shape, at, Direction::Backward);
             }
         });
         let scanned = scanning.join();
@@ -277,7 +314,12 @@ fn scans_show_all_keys_that_stay_while_nodes_are_split_and_removed() {
         scanned.map_err(|_| "a scan was wrong").unwrap();
         rounds
     });
-    assert!(rounds > 1, "{rounds} rounds");
+    assert!(rounds > 1, "{shape:?}: {rounds} rounds");
+}
+
+#[test]
+fn scans_show_all_keys_that_stay_while_nodes_are_split_and_removed() {
+    SHAPES.into_iter().for_each(scan_during_churn);
 }
 
 #[test]
@@ -295,8 +337,10 @@ fn the_check_detects_wrong_reads() {
 fn every_planted_bug_is_found() {
     use dunlin_index::Mutant;
     for (mutant, message) in [(Mutant::OldRead, "shows"), (Mutant::Again, "after")] {
-        let index = Index::with_mutant(mutant);
-        let what = run(&index, Duration::from_secs(30)).unwrap_err();
-        assert!(what.contains(message), "{mutant:?}: {what}");
+        for shape in SHAPES {
+            let index = Index::with_mutant(mutant);
+            let what = run(&index, shape, Duration::from_secs(30)).unwrap_err();
+            assert!(what.contains(message), "{mutant:?}, {shape:?}: {what}");
+        }
     }
 }

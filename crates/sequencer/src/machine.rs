@@ -99,10 +99,10 @@ pub(crate) struct Sequencer {
     /// No save begins before this time; the end of time if a look must come first.
     save_at: Nanos,
     under: Option<Under>,
-    /// The number of looks since the last good one that another attempt will not mend.
+    /// The number of looks since the last good job that another attempt will not mend.
     hopeless: u8,
-    /// The number of saves since the last good one, or the last failed look, that may or may not
-    /// have written their slot.
+    /// The number of saves in succession that may or may not have written their slot. It begins
+    /// anew with a good save and with a look that another attempt may mend.
     unknown: u8,
     figures: Counts,
 }

@@ -16,7 +16,7 @@ pub struct Counters {
     /// Packets that were staged in a lane.
     pub tx_staged: u64,
     /// Packets that are short enough for the lane but were queued: the lane was full, or they
-    /// followed longer packets.
+    /// followed longer packets, or they left again.
     pub tx_unstaged: u64,
     /// Packets that looked ordinary but took the general path: their session, slot, call or request
     /// was in an unusual state.

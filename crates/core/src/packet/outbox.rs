@@ -151,9 +151,9 @@ impl Outbox {
     /// Appends a packet whose data is all of `message`. A short message is copied: the transport
     /// never reads it, and the position is zero. If it is sent again, the highest position counts.
     ///
-    /// A packet that leaves again is queued. So a call that ends, or a response that is replaced,
-    /// in the iteration in which its packet leaves again waits for the transport, whether the
-    /// endpoint has a lane or not.
+    /// A packet that leaves again is queued. So if a call ends, or a response is replaced, in the
+    /// iteration in which its packet leaves again, a message that is too long to be copied waits for
+    /// the transport, whether the endpoint has a lane or not.
     #[inline(always)]
     pub(crate) fn push_message(
         &mut self,

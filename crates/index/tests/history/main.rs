@@ -61,13 +61,20 @@ impl Record {
     }
 }
 
+/// A key. The index has a tree for keys of eight bytes and one for all others; keys that never
+/// change and keys that do are in both.
+fn spell(word: u64) -> Vec<u8> {
+    let end: &[u8] = if word % 4 < 2 { b"" } else { b"~" };
+    [&word.to_be_bytes()[..], end].concat()
+}
+
 fn fixed(number: u64) -> Vec<u8> {
-    number.to_be_bytes().to_vec()
+    spell(2 * number)
 }
 
 /// A key between two that never change.
 fn key(number: usize) -> Vec<u8> {
-    [&fixed(number as u64 * FIXED / KEYS as u64)[..], b"~"].concat()
+    spell(2 * (number as u64 * FIXED / KEYS as u64) + 1)
 }
 
 /// The value with a number. Every third one is too long for the tree.

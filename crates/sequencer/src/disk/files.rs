@@ -10,6 +10,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use dunlin_folder::sync_names;
 
@@ -28,6 +29,9 @@ const PREFIX: &str = "epoch-";
 /// The most drafts of one process number that a directory has. A process that is killed while it
 /// makes its file leaves one.
 const MOST_DRAFTS: u32 = 1000;
+
+/// A draft exists for a moment. The process of one that is as old as this was killed.
+const OLD: Duration = Duration::from_secs(3600);
 
 impl Files {
     /// Opens the directory at a path, and makes it if it does not exist. Its name is synced each
@@ -53,7 +57,12 @@ impl Files {
             let name = format!("draft-{}-{number}", std::process::id());
             let path = self.folder.join(name);
             match File::create_new(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    if is_old(&path) {
+                        // The name is free for the next draft.
+                        let _ = fs::remove_file(&path);
+                    }
+                }
                 made => return made.map(|file| (path, file)),
             }
         }
@@ -64,6 +73,11 @@ impl Files {
     fn file(&self) -> io::Result<&File> {
         self.own.as_ref().ok_or(io::ErrorKind::NotFound.into())
     }
+}
+
+fn is_old(path: &Path) -> bool {
+    let modified = fs::metadata(path).and_then(|data| data.modified());
+    modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age >= OLD))
 }
 
 impl Disk for Files {

@@ -14,7 +14,8 @@ use crate::state::{SLOT, State};
 const LOOKS: u64 = 3;
 
 /// A server ends after this number of looks in succession that another attempt will not mend: about
-/// three leases. Another member of a cluster may have given the next answer.
+/// three leases, in which another member of a cluster may give an answer. The look that follows a
+/// save does not count.
 const MOST_HOPELESS: u8 = 10;
 
 /// A server ends after this number of saves in succession that may or may not have written their
@@ -125,10 +126,11 @@ impl Sequencer {
                 self.on_newest(newest, under.begin);
             }
             Err(JobError::Read(error)) => self.on_unread(error),
-            Err(JobError::Unseen(error)) => {
+            Err(JobError::Unseen(_)) => {
+                // Saves may follow each other within a moment, so their looks do not count as
+                // hopeless: the next look of its own does.
                 self.figures.saves += 1;
                 self.on_saved(under);
-                self.on_unread(error);
             }
             Err(JobError::Unchanged(error)) => self.on_unchanged(under, error),
             Err(JobError::Write(error)) => self.end(Ending::Failed(error)),

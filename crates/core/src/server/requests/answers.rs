@@ -190,7 +190,7 @@ impl Requests {
                 outbox.push(terms.peer, &header, BufRef::EMPTY)
             }
         };
-        // A response that was lent before may be copied this time.
+        // The lane may have copied a response that is lent this time.
         request.on_sent(end);
         let burst_time = context.moment.burst_time();
         // An answer in a later iteration than its request always states its residence, so that the

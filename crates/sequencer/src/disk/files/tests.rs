@@ -22,3 +22,15 @@ fn a_draft_of_another_process_with_the_same_number_stays_as_it_is() {
     let names = fs::read_dir(folder.join("")).unwrap();
     assert_eq!(names.count(), 3, "only the foreign draft is left");
 }
+
+#[test]
+fn the_draft_of_a_process_that_was_killed_is_removed() {
+    let folder = Folder::new("sequencer-old-draft");
+    let draft = folder.join(format!("draft-{}-0", std::process::id()));
+    let left = File::create_new(&draft).unwrap();
+    left.set_modified(std::time::SystemTime::now() - 2 * OLD)
+        .unwrap();
+    let mut files = Files::open(&folder.join("")).unwrap();
+    assert!(files.make(1, &[1; 100]).unwrap());
+    assert!(!draft.exists());
+}

@@ -90,3 +90,16 @@ fn a_slot_that_is_saved_counts_even_if_the_look_after_it_fails() {
     sequencer.on_outcome(unseen());
     assert!(matches!(sequencer.ending(), Some(Ending::Stopped)));
 }
+
+#[test]
+fn saves_whose_looks_cannot_be_read_do_not_end_the_server_at_once() {
+    let mut sequencer = started();
+    for first in (50..).step_by(51).take(50) {
+        assert_eq!(sequencer.take(&take(51), Nanos(10)), Taken::First(first));
+        sequencer.next_job(Nanos(10)).expect("a block is due");
+        sequencer.on_outcome(Outcome {
+            result: Err(JobError::Unseen(io::ErrorKind::InvalidData.into())),
+        });
+        assert!(sequencer.ending().is_none());
+    }
+}
