@@ -62,6 +62,10 @@ const LOOK_EVERY: u32 = 64;
 
 const _: () = assert!(LOOK_EVERY.is_power_of_two());
 
+/// `quiet` counts from here after the doorbell was rung, which is no packet. No thread spins for as
+/// many iterations before it blocks.
+const RUNG: u32 = 1 << 31;
+
 /// A block shorter than this costs more than it saves.
 pub(crate) const MIN_BLOCK: Nanos = Nanos::from_micros(10);
 
@@ -125,10 +129,16 @@ impl Sleeper {
         })
     }
 
-    /// Notes that a packet or an event has come.
+    /// Notes that a packet has come.
     #[inline]
     pub(crate) fn on_activity(&mut self) {
         self.quiet = self.first;
+    }
+
+    /// Notes that the doorbell was rung. After a block, the second iteration reads the clock,
+    /// because the first one may send the request of another thread.
+    pub(crate) fn on_bell(&mut self) {
+        self.quiet = RUNG + self.first.saturating_sub(1);
     }
 
     /// Notes an iteration without frames. True if the thread has spun for long enough. Calls `look`
@@ -146,10 +156,11 @@ impl Sleeper {
         let Some(spin) = self.spin else { return false };
         let Look { now, requests } = look;
         let has_come = self.quiet == LOOK_EVERY;
-        if has_come || requests != self.requests {
+        let has_sent = requests != self.requests;
+        if has_come || has_sent || self.quiet == RUNG + LOOK_EVERY {
             (self.quiet_since, self.requests) = (now, requests);
             let has_slept = self.give_way();
-            self.is_patient = !has_come && (self.is_patient || has_slept);
+            self.is_patient = !has_come && (self.is_patient || has_slept && has_sent);
         }
         let longest = match self.is_patient {
             true => spin.times(PATIENT).min(spin.max(MAX_PATIENCE)),

@@ -332,7 +332,7 @@ impl<T: Open, App> Rpc<T, App> {
 
     #[cold]
     fn on_rung(&mut self) {
-        self.sleeper.on_activity();
+        self.sleeper.on_bell();
         self.events.doorbell.take();
         for _ in 0..MAX_EVENTS {
             let Some(event) = self.events.receive() else {

@@ -152,8 +152,8 @@ impl Outbox {
     /// never reads it, and the position is zero. If it is sent again, the highest position counts.
     ///
     /// A packet that leaves again is queued. So if a call ends, or a response is replaced, in the
-    /// iteration in which its packet leaves again, a message that is too long to be copied waits for
-    /// the transport, whether the endpoint has a lane or not.
+    /// iteration in which its packet leaves again, a message that is too long to be copied waits
+    /// for the transport, whether the endpoint has a lane or not.
     #[inline(always)]
     pub(crate) fn push_message(
         &mut self,

@@ -96,10 +96,14 @@ fn a_thread_that_has_sent_a_request_spins_for_the_answer() {
 }
 
 /// The microseconds for which a thread spins for an answer, if it sends the request after a block.
-fn patience(micros: u64) -> u64 {
+fn patience(micros: u64, is_rung: bool) -> u64 {
     let spin = Duration::from_micros(micros);
     let (mut sleeper, _) = sleeper(Idle::Adaptive { spin }, &[]);
     sleeper.block(Nanos::from_micros(10));
+    if is_rung {
+        // Another thread has left a call and has rung the doorbell.
+        sleeper.on_bell();
+    }
     let sent = |micros| Look {
         requests: 1,
         ..at(micros)
@@ -111,9 +115,14 @@ fn patience(micros: u64) -> u64 {
 #[test]
 fn a_thread_spins_longer_for_the_first_answer_after_a_block() {
     for (spin, longest) in [(0, 0), (20, 80), (50, 200), (100, 200), (2000, 2000)] {
-        let spun = patience(spin);
-        let most = longest + 2 * u64::from(LOOK_EVERY);
-        assert!((longest..=most).contains(&spun), "{spin}: {spun}");
+        for is_rung in [false, true] {
+            let spun = patience(spin, is_rung);
+            let most = longest + 2 * u64::from(LOOK_EVERY);
+            assert!(
+                (longest..=most).contains(&spun),
+                "{spin}, {is_rung}: {spun}"
+            );
+        }
     }
 }
 
