@@ -9,7 +9,8 @@
 //! has the floor may send the rest of its command. It leaves the floor once the command has run, so
 //! the next command waits like those of other clients. A client in the middle of a command is late
 //! if it has neither sent nor taken a byte for the floor's patience, or has the floor and has not
-//! moved [`PROGRESS`] bytes in this time. The owner ends the connection of a late client.
+//! moved [`PROGRESS`] bytes in this time. Without the floor, the time in which its commands go on
+//! without it does not count. The owner ends the connection of a late client.
 
 use dunlin_store::Seconds;
 
@@ -28,8 +29,10 @@ pub(crate) struct Share {
     seat: Seat,
     /// Bytes that the floor has counted for this client.
     counted: usize,
-    /// When it last sent or took bytes, or was held back.
+    /// When it last sent or took bytes, was held back, or its commands went on without it.
     active: Seconds,
+    /// Whether other threads run commands of it.
+    has_errands: bool,
     stand: Stand,
 }
 
@@ -75,6 +78,7 @@ impl Share {
             seat,
             counted: 0,
             active: now,
+            has_errands: false,
             stand: Stand::Seated,
         }
     }
@@ -88,6 +92,10 @@ impl Share {
         load: Load,
         now: Seconds,
     ) -> Option<usize> {
+        if self.has_errands {
+            // The answers may have come just now, and the client could not go on before.
+            self.active = now;
+        }
         self.on_load(hall, load);
         if wanted == 0 {
             self.stop_waiting(hall);
@@ -122,6 +130,7 @@ impl Share {
 
     /// Notes that the client's command goes on without the client.
     pub(crate) fn on_work(&mut self, now: Seconds) {
+        self.active = now;
         if let Stand::Speaks { time, .. } | Stand::Ends { time, .. } = &mut self.stand {
             time.begun = now;
         }
@@ -147,7 +156,9 @@ impl Share {
         let has_passed = |since: Seconds| now.0.saturating_sub(since.0) >= floor.patience();
         let is_late = match self.stand {
             Stand::Speaks { time, .. } | Stand::Ends { time, .. } => has_passed(time.begun),
-            Stand::Seated | Stand::Waits(_) => !is_waiting && has_passed(self.active),
+            Stand::Seated | Stand::Waits(_) => {
+                !is_waiting && !self.has_errands && has_passed(self.active)
+            }
         };
         is_late && self.counted > 0 && !floor.has_room()
     }
@@ -173,6 +184,7 @@ impl Share {
     /// any longer.
     fn on_load(&mut self, hall: &Hall, load: Load) {
         self.count(hall.floor(), load.pending.saturating_sub(FREE));
+        self.has_errands = load.waiting > 0;
         let (has_run, is_idle) = (load.waiting <= FREE, self.counted == 0);
         match self.stand {
             Stand::Speaks { ticket, used, time } if used != load.used && !has_run => {

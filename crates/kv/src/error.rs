@@ -23,8 +23,8 @@ pub enum Error {
     NoMemory,
     /// No server was ready before the deadline. The operation did not happen.
     Unavailable,
-    /// The client itself has ended, which shows nothing about the server. The operation did not
-    /// happen.
+    /// The client itself has ended, which shows nothing about the server. The operation had no
+    /// effect: it was not sent, or only reads.
     Ended,
     /// The deadline passed before the answer came. The operation only reads, so it had no effect.
     DeadlinePassed,

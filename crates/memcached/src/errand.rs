@@ -304,7 +304,12 @@ impl Partition<'_> {
         let start = out.len();
         out.push(WHOLE);
         let operation = ask.operation(b"");
+        let ends_item = operation.ends_item(now);
         let long = self.run(&operation, now, |answer| {
+            if ends_item {
+                render(&ask, answer, now, out);
+                return None;
+            }
             render_part(&ask, answer, now, out)
         });
         if let Some(LongValue { stamp, len }) = long {

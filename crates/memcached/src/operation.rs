@@ -261,4 +261,15 @@ impl<'a> Operation<'a> {
             Self::Flush { .. } | Self::Reset => None,
         }
     }
+
+    /// Whether a read ends its own item: the item's new expiry is not in the future. The value can
+    /// then be read only now.
+    pub(crate) fn ends_item(&self, now: Seconds) -> bool {
+        let is_past = |expiry: Expiry| expiry.is_some_and(|at| at <= now);
+        match self {
+            Self::Get { touch, .. } => touch.is_some_and(is_past),
+            Self::Look(look) => is_past(look.steps.latest(false)),
+            _ => false,
+        }
+    }
 }

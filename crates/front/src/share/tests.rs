@@ -177,3 +177,21 @@ fn a_client_that_stops_in_a_command_is_late_unless_it_waits() {
     third.on_turn_end(&hall, idle(0), false);
     assert!(!third.is_late(hall.floor(), false, after(999)));
 }
+
+/// Its command has arrived while there was room, and another thread runs it for a long time.
+#[test]
+fn a_client_whose_commands_have_all_arrived_is_not_late() {
+    let hall = full();
+    let mut one = share(0);
+    one.on_turn_end(&hall, run(1), false);
+    assert!(!one.is_late(hall.floor(), false, after(99)));
+    // The answer has come. Only now, the client can go on with the next command.
+    assert_eq!(one.on_turn(&hall, 0, half(1), after(99)), Some(0));
+    one.on_turn_end(&hall, half(1), false);
+    assert!(!one.is_late(hall.floor(), false, after(108)));
+    assert!(one.is_late(hall.floor(), false, after(109)));
+    // This thread has written a part of its value.
+    one.on_work(after(109));
+    assert!(!one.is_late(hall.floor(), false, after(118)));
+    assert!(one.is_late(hall.floor(), false, after(119)));
+}

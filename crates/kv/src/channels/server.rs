@@ -162,7 +162,7 @@ impl Shared {
         let answer = self.call(server, MAP, b"", call).await?;
         let (map, _) = Map::decode(&answer).map_err(|_| Error::Incompatible)?;
         let learnt = server.learn(map.clone());
-        learnt.map_err(|_| Error::Unavailable)?;
+        learnt.map_err(|error| failed(&error, true))?;
         Ok(map)
     }
 
@@ -180,7 +180,7 @@ impl Shared {
     ) -> Result<Bytes, Failed> {
         let waits = self.options().when_down == WhenDown::Wait;
         let channel = server.channel(call.endpoint);
-        let channel = channel.map_err(|_| Error::Unavailable)?;
+        let channel = channel.map_err(|error| failed(&error, call.is_read))?;
         if !waits && channel.state().state == State::Gone {
             // The first look at a channel does not wait.
             return Err(gone(channel.watch().changed().await.is_none()));
@@ -241,10 +241,11 @@ const fn gone(has_hub_ended: bool) -> Failed {
     }
 }
 
-/// Whether a call failed because the hub has ended.
+/// Whether a call failed because the hub has ended. [`ChannelError::Hub`]: the hub of the process
+/// has ended, as the server's first channel keeps it otherwise, and no other one can be started.
 fn has_ended(error: &ChannelError) -> bool {
     match error {
-        ChannelError::Closed => true,
+        ChannelError::Closed | ChannelError::Hub(_) => true,
         ChannelError::Call {
             error: CallError::Rpc(RpcError::SessionClosed(reason, _)),
             ..

@@ -392,7 +392,7 @@ fn start(
     };
     let owner = server.owner(key);
     if owner == here.number {
-        let out = output.end();
+        let (out, may_copy) = (output.end(), may_copy && !operation.ends_item(now));
         return server.partition().run(&operation, now, |answer| {
             run_here((ask, key), answer, may_copy, now, out)
         });

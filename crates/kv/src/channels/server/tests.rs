@@ -1,7 +1,9 @@
 //! The reasons of calls that fail: only those that show something about the server let a get be a
 //! miss.
 
-use dunlin_hub::Reasons;
+use std::io::{Error as IoError, ErrorKind};
+
+use dunlin_hub::{HubError, Reasons};
 
 use super::*;
 
@@ -23,6 +25,9 @@ fn the_end_of_the_hub_is_not_taken_for_the_end_of_the_server() {
         let none = ChannelError::NoServer(Reasons::default());
         assert_eq!(failed(&none, is_read), Failed::Down);
     }
+    // A channel could not be opened, as the hub of the process has ended.
+    let none = ChannelError::Hub(Box::new(HubError::Thread(IoError::from(ErrorKind::Other))));
+    assert_eq!((failed(&none, true), failed(&none, false)), (ended, ended));
     // A write that was sent may have happened.
     let sent = lost(CloseReason::EndpointClosed, Ran::Unknown);
     assert_eq!(failed(&sent, true), ended);

@@ -152,6 +152,39 @@ fn a_value_that_is_always_overwritten_is_finally_read_in_one_piece() {
     }
 }
 
+/// The client gets the value that it lets expire at once, but no client after it does.
+#[test]
+fn a_read_that_ends_its_own_item_shows_a_long_value() {
+    let now = NOW.0;
+    let value = shown("a", b'v', 200_000);
+    let meta = value.replace("VALUE a 0", "VA");
+    for (command, expected) in [
+        ("gat -1 a\r\n".to_owned(), format!("{value}END\r\n")),
+        (format!("gat {now} a b\r\n"), format!("{value}END\r\n")),
+        ("mg a v T-1\r\n".to_owned(), meta.clone()),
+        (
+            "mg a v N-1 R30 T-1\r\nmn\r\n".to_owned(),
+            format!("{meta}MN\r\n"),
+        ),
+    ] {
+        // With two threads, the other one has the key.
+        for threads in [1, 2] {
+            for mode in [Mode::Cache, Mode::Store] {
+                let mut server = Threads::new(threads, mode, 16 << 20);
+                let mut client = Connection::new(None);
+                ask_threads(&mut client, &mut server, &set("a", b'v', 200_000));
+                let seen = ask_threads(&mut client, &mut server, command.as_bytes());
+                let place = format!("{command:?}, {threads}, {mode:?}: {}", seen.len());
+                assert!(seen == expected, "{place}");
+                assert_eq!(
+                    ask_threads(&mut client, &mut server, b"get a\r\n"),
+                    "END\r\n"
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn long_and_short_items_of_a_list_keep_their_order() {
     let mut server = alone();
