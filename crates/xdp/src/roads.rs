@@ -120,22 +120,21 @@ impl Tables {
     /// Describes an interface.
     ///
     /// # Errors
-    /// `NotFound` if there is none with this index.
+    /// `NotFound` if there is none with this index, or that the kernel did not answer.
     pub(crate) fn link(&mut self, index: u32) -> io::Result<Link> {
-        match self.ask(&message::ask_for_link(index)) {
-            Ok(Message::Link(link)) => Ok(link),
+        match self.ask(&message::ask_for_link(index))? {
+            Message::Link(link) => Ok(link),
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
-    /// The first message of the kernel's answer.
+    /// The first message of the kernel's answer. It is an error if the kernel has no memory for
+    /// one, say, so that this is never taken for the answer that there is nothing.
     fn ask(&mut self, question: &[u8]) -> io::Result<Message> {
         // An answer that came late would be taken for the answer to the next question.
         while ffi::receive(self.questions.as_fd(), &mut self.room).is_ok() {}
         ffi::send(self.questions.as_fd(), question)?;
-        let answer = ffi::receive(self.questions.as_fd(), &mut self.room)?;
-        let first = message::read(answer).next();
-        first.ok_or_else(|| io::ErrorKind::InvalidData.into())
+        message::answer(ffi::receive(self.questions.as_fd(), &mut self.room)?)
     }
 
     /// Notes what a message of the kernel changes for us.
@@ -193,7 +192,7 @@ impl Tables {
     fn note_all(&mut self, answer: io::Result<Message>) -> bool {
         let change = match answer {
             Ok(Message::Link(link)) => Change::Link(link),
-            Ok(Message::Refused) => Change::LinkGone,
+            Ok(Message::Refused(libc::ENODEV)) => Change::LinkGone,
             _ => return false,
         };
         self.has_lost = false;

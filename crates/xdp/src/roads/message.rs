@@ -3,6 +3,7 @@
 //!
 //! No I/O and no unsafe code. Every length is checked before it is used. Called by `roads`.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::steering::Mode;
@@ -121,8 +122,8 @@ pub(super) enum Message {
     Route(Route),
     /// A route that is none of these: to ourselves, say, or withdrawn.
     OtherRoute,
-    /// The kernel refuses.
-    Refused,
+    /// The kernel refuses, for this reason (`errno(3)`).
+    Refused(i32),
 }
 
 /// A route to a single host.
@@ -180,9 +181,36 @@ pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = Message> {
         DELETE_LINK => Some(Message::LinkGone(u32::from_ne_bytes(field(body, 4)?))),
         NEW_ROUTE => Some(route(body).unwrap_or(Message::OtherRoute)),
         DELETE_ROUTE => Some(Message::OtherRoute),
-        ERROR => Some(Message::Refused),
+        ERROR => Some(Message::Refused(reason(body)?)),
         _ => None,
     })
+}
+
+/// The kernel's answer to a question: the first message in bytes that it has sent.
+///
+/// # Errors
+/// The kernel's, if it could not answer at that moment, which tells nothing about its tables;
+/// `InvalidData` if there is no message.
+pub(super) fn answer(bytes: &[u8]) -> io::Result<Message> {
+    match read(bytes).next() {
+        Some(Message::Refused(reason)) if is_passing(reason) => {
+            Err(io::Error::from_raw_os_error(reason))
+        }
+        first => first.ok_or_else(|| io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Whether the kernel refuses for a reason that passes: it has no memory, say.
+fn is_passing(reason: i32) -> bool {
+    matches!(
+        reason,
+        libc::ENOBUFS | libc::ENOMEM | libc::EAGAIN | libc::EINTR
+    )
+}
+
+/// The reason of a refusal, which the kernel sends as a negative number.
+fn reason(body: &[u8]) -> Option<i32> {
+    i32::from_ne_bytes(field(body, 0)?).checked_neg()
 }
 
 /// The kinds and bodies of messages.

@@ -56,6 +56,25 @@ fn several_messages_are_read_and_strange_ones_left_out() {
 }
 
 #[test]
+fn a_refusal_for_want_of_memory_is_no_answer() {
+    let answer_with = |reason: i32| {
+        let mut body = reason.wrapping_neg().to_ne_bytes().to_vec();
+        body.extend([0; HEADER]);
+        answer(&end(begin(ERROR, &body)))
+    };
+    for reason in [libc::ENOBUFS, libc::ENOMEM, libc::EAGAIN, libc::EINTR] {
+        let error = answer_with(reason).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(reason));
+    }
+    for reason in [libc::ENODEV, libc::ENOENT, libc::ENETUNREACH] {
+        assert_eq!(answer_with(reason).unwrap(), Message::Refused(reason));
+    }
+    assert!(answer_with(i32::MIN).is_err(), "no reason has this number");
+    let cut = end(begin(ERROR, &[0; 3]));
+    assert_eq!(answer(&cut).unwrap_err().kind(), io::ErrorKind::InvalidData);
+}
+
+#[test]
 fn routes_to_ourselves_are_no_roads() {
     let message = |kind: u8| {
         let mut message = begin(NEW_ROUTE, &[2, 32, 0, 0, 0, 0, 0, kind, 0, 0, 0, 0]);
