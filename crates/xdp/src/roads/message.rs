@@ -39,7 +39,8 @@ const IDLE: u16 = 0x04;
 const UP: u32 = 1;
 /// The kind of interface that has Ethernet frames.
 const ETHERNET: u16 = 1;
-/// The number of the family of IPv6 (`AF_INET6`).
+/// The number of no family in particular (`AF_UNSPEC`), and that of IPv6 (`AF_INET6`).
+const ANY: u8 = 0;
 const INET_6: u8 = 10;
 
 /// A neighbour, as the kernel knows it.
@@ -177,8 +178,10 @@ pub(super) fn body_of(bytes: &[u8], kind: u16) -> Option<&[u8]> {
 pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = Message> {
     bodies(bytes).filter_map(|(kind, body)| match kind {
         NEW_NEIGHBOUR | DELETE_NEIGHBOUR => neighbour(body, kind == NEW_NEIGHBOUR),
-        NEW_LINK => link(body).map(Message::Link),
-        DELETE_LINK => Some(Message::LinkGone(u32::from_ne_bytes(field(body, 4)?))),
+        NEW_LINK if is_of_interface(body) => link(body).map(Message::Link),
+        DELETE_LINK if is_of_interface(body) => {
+            Some(Message::LinkGone(u32::from_ne_bytes(field(body, 4)?)))
+        }
         NEW_ROUTE => Some(route(body).unwrap_or(Message::OtherRoute)),
         DELETE_ROUTE => Some(Message::OtherRoute),
         ERROR => Some(Message::Refused(reason(body)?)),
@@ -242,6 +245,13 @@ fn neighbour(body: &[u8], is_there: bool) -> Option<Message> {
         is_idle: state & IDLE != 0,
     };
     Some(Message::Neighbour(index, ip?, neighbour))
+}
+
+/// Whether a message describes an interface, in whole or for IPv6. A bridge sends messages of the
+/// same kinds, of its own family, about its ports: without the facts of IPv6, and one that ends when
+/// the port leaves the bridge.
+fn is_of_interface(body: &[u8]) -> bool {
+    matches!(body.first(), Some(&(ANY | INET_6)))
 }
 
 fn link(body: &[u8]) -> Option<Link> {

@@ -140,6 +140,24 @@ fn a_missing_answer_after_lost_events_is_asked_for_again() {
 }
 
 #[test]
+fn a_port_that_leaves_its_bridge_is_not_gone() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut tables, _) = tables(&network.left);
+    let ip = |command: &str| network.left.ip(&format!("link {command}")).unwrap();
+    ip("add bridge0 type bridge");
+    ip("set link0 master bridge0");
+    ip("set link0 nomaster");
+    ip("set link0 mtu 1400");
+    let last = until(&mut tables, |change| match change {
+        Change::Link(link) => link.mtu == 1400,
+        change => *change == Change::LinkGone,
+    });
+    assert_ne!(last, Change::LinkGone);
+}
+
+#[test]
 fn changes_are_reported() {
     let Some(network) = Network::new() else {
         return;
