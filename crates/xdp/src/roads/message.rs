@@ -248,8 +248,8 @@ fn neighbour(body: &[u8], is_there: bool) -> Option<Message> {
 }
 
 /// Whether a message describes an interface, in whole or for IPv6. A bridge sends messages of the
-/// same kinds, of its own family, about its ports: without the facts of IPv6, and one that ends when
-/// the port leaves the bridge.
+/// same kinds, of its own family, about its ports: without the facts of IPv6, and one as if the
+/// interface were gone when the port leaves the bridge.
 fn is_of_interface(body: &[u8]) -> bool {
     matches!(body.first(), Some(&(ANY | INET_6)))
 }

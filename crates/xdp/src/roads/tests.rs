@@ -127,7 +127,7 @@ fn a_missing_answer_after_lost_events_is_asked_for_again() {
     tables.has_lost = true;
     let silence = io::ErrorKind::WouldBlock.into();
     for answer in [Err(silence), Ok(Message::Refused(libc::EPERM))] {
-        assert!(!tables.note_all(answer) && tables.has_lost);
+        assert!(!tables.note_answer(answer) && tables.has_lost);
     }
     assert!(tables.changes.is_empty());
     assert_eq!(tables.change(), Some(Change::Link(link)));
@@ -137,6 +137,28 @@ fn a_missing_answer_after_lost_events_is_asked_for_again() {
     while tables.change().is_some() {}
     tables.has_lost = true;
     assert_eq!(tables.change(), Some(Change::LinkGone));
+}
+
+#[test]
+fn the_limit_of_ipv6_follows_the_length_of_the_interface() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut tables, _) = tables(&network.left);
+    for mtu in [1400, 1500] {
+        network
+            .left
+            .ip(&format!("link set link0 mtu {mtu}"))
+            .unwrap();
+        let changes = std::iter::from_fn(|| tables.change());
+        let last = changes.filter_map(|change| match change {
+            Change::Link(link) => Some(link),
+            _ => None,
+        });
+        let link = last.last().unwrap();
+        assert_eq!((link.mtu_of(false), link.mtu_of(true)), (mtu, mtu));
+        assert!(!tables.has_changed, "one question is enough");
+    }
 }
 
 #[test]
