@@ -86,6 +86,8 @@ pub struct Tables {
     changes: VecDeque<Change>,
     /// Whether events were lost and nothing was asked since.
     has_lost: bool,
+    /// Whether the interface has changed and nothing was asked about it since.
+    has_changed: bool,
     room: Vec<u8>,
 }
 
@@ -105,6 +107,7 @@ impl Tables {
             index,
             changes: VecDeque::new(),
             has_lost: false,
+            has_changed: false,
             room: vec![0; ROOM],
         };
         let link = tables.link(index)?;
@@ -120,22 +123,21 @@ impl Tables {
     /// Describes an interface.
     ///
     /// # Errors
-    /// `NotFound` if there is none with this index.
+    /// `NotFound` if there is none with this index, or that the kernel did not answer.
     pub(crate) fn link(&mut self, index: u32) -> io::Result<Link> {
-        match self.ask(&message::ask_for_link(index)) {
-            Ok(Message::Link(link)) => Ok(link),
+        match self.ask(&message::ask_for_link(index))? {
+            Message::Link(link) => Ok(link),
             _ => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
-    /// The first message of the kernel's answer.
+    /// The first message of the kernel's answer. It is an error if the kernel has no memory for
+    /// one, say, so that this is never taken for the answer that there is nothing.
     fn ask(&mut self, question: &[u8]) -> io::Result<Message> {
         // An answer that came late would be taken for the answer to the next question.
         while ffi::receive(self.questions.as_fd(), &mut self.room).is_ok() {}
         ffi::send(self.questions.as_fd(), question)?;
-        let answer = ffi::receive(self.questions.as_fd(), &mut self.room)?;
-        let first = message::read(answer).next();
-        first.ok_or_else(|| io::ErrorKind::InvalidData.into())
+        message::answer(ffi::receive(self.questions.as_fd(), &mut self.room)?)
     }
 
     /// Notes what a message of the kernel changes for us.
@@ -144,7 +146,12 @@ impl Tables {
             Message::Neighbour(index, ip, neighbour) if index == self.index => {
                 Change::Neighbour(ip, neighbour)
             }
-            Message::Link(link) if link.index == self.index => Change::Link(link),
+            Message::Link(link) if link.index == self.index => {
+                // The kernel reports a new length before the limit of IPv6 follows it, and then
+                // nothing more.
+                self.has_changed = true;
+                Change::Link(link)
+            }
             Message::LinkGone(index) if index == self.index => Change::LinkGone,
             Message::Route(_) | Message::OtherRoute => Change::Roads,
             _ => return,
@@ -180,24 +187,27 @@ impl Tables {
                 self.has_lost = true;
                 true
             }
-            Err(_) if self.has_lost => {
+            Err(_) if self.has_lost || self.has_changed => {
                 let answer = self.ask(&message::ask_for_link(self.index));
-                self.note_all(answer)
+                self.note_answer(answer)
             }
             Err(_) => false,
         }
     }
 
-    /// Notes the present state of the interface from the kernel's answer, and that all roads may
-    /// have changed. False if there is no answer: then the next look asks again.
-    fn note_all(&mut self, answer: io::Result<Message>) -> bool {
+    /// Notes the present state of the interface from the kernel's answer and, if events were lost,
+    /// that all roads may have changed. False if there is no answer: then the next look asks again.
+    fn note_answer(&mut self, answer: io::Result<Message>) -> bool {
         let change = match answer {
             Ok(Message::Link(link)) => Change::Link(link),
-            Ok(Message::Refused) => Change::LinkGone,
+            Ok(Message::Refused(libc::ENODEV)) => Change::LinkGone,
             _ => return false,
         };
-        self.has_lost = false;
-        self.changes.extend([change, Change::Roads]);
+        self.has_changed = false;
+        self.changes.push_back(change);
+        if std::mem::take(&mut self.has_lost) {
+            self.changes.push_back(Change::Roads);
+        }
         true
     }
 }

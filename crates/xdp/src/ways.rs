@@ -125,8 +125,10 @@ pub(crate) struct Ways {
     /// Looks until the next question about a path, and the place of the last one.
     ask_in: u32,
     asked: usize,
-    /// Whether a question for a road is still unanswered.
+    /// Whether a question for a road is still unanswered, and the place where [`Self::ask_again`]
+    /// begins.
     is_unanswered: bool,
+    again: usize,
 }
 
 impl Ways {
@@ -143,6 +145,7 @@ impl Ways {
             ask_in: LOOKS,
             asked: 0,
             is_unanswered: false,
+            again: 0,
         };
         ways.on_link(link);
         ways
@@ -293,14 +296,18 @@ impl Ways {
     }
 
     /// Asks once more for the roads about which the kernel gave no answer, until it gives none
-    /// again.
+    /// again. The next call begins after that one, so that a road that never gets an answer does
+    /// not keep the others from theirs.
     #[cold]
     fn ask_again(&mut self) {
-        let ways = self.ways.iter_mut().flatten();
-        for way in ways.filter(|way| way.is_unanswered) {
-            way.follow(&self.home, self.longest, &mut *self.roads);
-            if way.is_unanswered {
-                return;
+        for place in (self.again..self.ways.len()).chain(0..self.again) {
+            let way = self.ways[place].as_mut();
+            if let Some(way) = way.filter(|way| way.is_unanswered) {
+                way.follow(&self.home, self.longest, &mut *self.roads);
+                if way.is_unanswered {
+                    self.again = place + 1;
+                    return;
+                }
             }
         }
         self.is_unanswered = false;

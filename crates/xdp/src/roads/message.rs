@@ -3,6 +3,7 @@
 //!
 //! No I/O and no unsafe code. Every length is checked before it is used. Called by `roads`.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::steering::Mode;
@@ -38,7 +39,8 @@ const IDLE: u16 = 0x04;
 const UP: u32 = 1;
 /// The kind of interface that has Ethernet frames.
 const ETHERNET: u16 = 1;
-/// The number of the family of IPv6 (`AF_INET6`).
+/// The number of no family in particular (`AF_UNSPEC`), and that of IPv6 (`AF_INET6`).
+const ANY: u8 = 0;
 const INET_6: u8 = 10;
 
 /// A neighbour, as the kernel knows it.
@@ -121,8 +123,8 @@ pub(super) enum Message {
     Route(Route),
     /// A route that is none of these: to ourselves, say, or withdrawn.
     OtherRoute,
-    /// The kernel refuses.
-    Refused,
+    /// The kernel refuses, for this reason (`errno(3)`).
+    Refused(i32),
 }
 
 /// A route to a single host.
@@ -176,13 +178,42 @@ pub(super) fn body_of(bytes: &[u8], kind: u16) -> Option<&[u8]> {
 pub(super) fn read(bytes: &[u8]) -> impl Iterator<Item = Message> {
     bodies(bytes).filter_map(|(kind, body)| match kind {
         NEW_NEIGHBOUR | DELETE_NEIGHBOUR => neighbour(body, kind == NEW_NEIGHBOUR),
-        NEW_LINK => link(body).map(Message::Link),
-        DELETE_LINK => Some(Message::LinkGone(u32::from_ne_bytes(field(body, 4)?))),
+        NEW_LINK if is_of_interface(body) => link(body).map(Message::Link),
+        DELETE_LINK if is_of_interface(body) => {
+            Some(Message::LinkGone(u32::from_ne_bytes(field(body, 4)?)))
+        }
         NEW_ROUTE => Some(route(body).unwrap_or(Message::OtherRoute)),
         DELETE_ROUTE => Some(Message::OtherRoute),
-        ERROR => Some(Message::Refused),
+        ERROR => Some(Message::Refused(reason(body)?)),
         _ => None,
     })
+}
+
+/// The kernel's answer to a question: the first message in bytes that it has sent.
+///
+/// # Errors
+/// The kernel's, if it could not answer at that moment, which tells nothing about its tables;
+/// `InvalidData` if there is no message.
+pub(super) fn answer(bytes: &[u8]) -> io::Result<Message> {
+    match read(bytes).next() {
+        Some(Message::Refused(reason)) if is_passing(reason) => {
+            Err(io::Error::from_raw_os_error(reason))
+        }
+        first => first.ok_or_else(|| io::ErrorKind::InvalidData.into()),
+    }
+}
+
+/// Whether the kernel refuses for a reason that passes: it has no memory, say.
+fn is_passing(reason: i32) -> bool {
+    matches!(
+        reason,
+        libc::ENOBUFS | libc::ENOMEM | libc::EAGAIN | libc::EINTR
+    )
+}
+
+/// The reason of a refusal, which the kernel sends as a negative number.
+fn reason(body: &[u8]) -> Option<i32> {
+    i32::from_ne_bytes(field(body, 0)?).checked_neg()
 }
 
 /// The kinds and bodies of messages.
@@ -214,6 +245,13 @@ fn neighbour(body: &[u8], is_there: bool) -> Option<Message> {
         is_idle: state & IDLE != 0,
     };
     Some(Message::Neighbour(index, ip?, neighbour))
+}
+
+/// Whether a message describes an interface, in whole or for IPv6. A bridge sends messages of the
+/// same kinds, of its own family, about its ports: without the facts of IPv6, and one as if the
+/// interface were gone when the port leaves the bridge.
+fn is_of_interface(body: &[u8]) -> bool {
+    matches!(body.first(), Some(&(ANY | INET_6)))
 }
 
 fn link(body: &[u8]) -> Option<Link> {

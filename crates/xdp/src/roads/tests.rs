@@ -126,7 +126,9 @@ fn a_missing_answer_after_lost_events_is_asked_for_again() {
     let (mut tables, link) = tables(&network.left);
     tables.has_lost = true;
     let silence = io::ErrorKind::WouldBlock.into();
-    assert!(!tables.note_all(Err(silence)) && tables.has_lost);
+    for answer in [Err(silence), Ok(Message::Refused(libc::EPERM))] {
+        assert!(!tables.note_answer(answer) && tables.has_lost);
+    }
     assert!(tables.changes.is_empty());
     assert_eq!(tables.change(), Some(Change::Link(link)));
     assert_eq!(tables.change(), Some(Change::Roads));
@@ -135,6 +137,46 @@ fn a_missing_answer_after_lost_events_is_asked_for_again() {
     while tables.change().is_some() {}
     tables.has_lost = true;
     assert_eq!(tables.change(), Some(Change::LinkGone));
+}
+
+#[test]
+fn the_limit_of_ipv6_follows_the_length_of_the_interface() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut tables, _) = tables(&network.left);
+    for mtu in [1400, 1500] {
+        network
+            .left
+            .ip(&format!("link set link0 mtu {mtu}"))
+            .unwrap();
+        let changes = std::iter::from_fn(|| tables.change());
+        let last = changes.filter_map(|change| match change {
+            Change::Link(link) => Some(link),
+            _ => None,
+        });
+        let link = last.last().unwrap();
+        assert_eq!((link.mtu_of(false), link.mtu_of(true)), (mtu, mtu));
+        assert!(!tables.has_changed, "one question is enough");
+    }
+}
+
+#[test]
+fn a_port_that_leaves_its_bridge_is_not_gone() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let (mut tables, _) = tables(&network.left);
+    let ip = |command: &str| network.left.ip(&format!("link {command}")).unwrap();
+    ip("add bridge0 type bridge");
+    ip("set link0 master bridge0");
+    ip("set link0 nomaster");
+    ip("set link0 mtu 1400");
+    let last = until(&mut tables, |change| match change {
+        Change::Link(link) => link.mtu == 1400,
+        change => *change == Change::LinkGone,
+    });
+    assert_ne!(last, Change::LinkGone);
 }
 
 #[test]

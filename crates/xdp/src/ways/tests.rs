@@ -23,6 +23,8 @@ struct Facts {
     questions: u32,
     /// Questions for roads that get an answer before the others get none; `None`: all of them.
     answers: Option<u32>,
+    /// The peers whose roads never get an answer.
+    silent: Vec<IpAddr>,
 }
 
 impl Told {
@@ -48,6 +50,9 @@ impl Roads for Told {
         if let Some(left) = &mut facts.answers {
             let next = left.checked_sub(1);
             *left = next.ok_or(io::ErrorKind::OutOfMemory)?;
+        }
+        if facts.silent.contains(&to) {
+            return Err(io::ErrorKind::OutOfMemory.into());
         }
         Ok(facts.roads.get(&to).copied())
     }
@@ -208,16 +213,42 @@ fn a_road_stays_until_the_kernel_answers_again() {
     ways.look();
     assert_eq!(found(&mut ways), [other, MAC, MAC], "the old roads stay");
     // Each look asks again, up to a question without an answer, and only for what is unanswered.
+    // It begins after the last such question, which was about the second peer.
     told.facts().answers = Some(1);
     ways.look();
-    assert_eq!(found(&mut ways), [other, other, MAC]);
+    assert_eq!(found(&mut ways), [other, MAC, other]);
     told.facts().answers = None;
     ways.look();
     assert_eq!(found(&mut ways), [other; 3]);
-    assert_eq!(macs(&mut ways, PeerId(2)), Some((other, own)));
+    assert_eq!(macs(&mut ways, PeerId(1)), Some((other, own)));
     told.facts().answers = Some(5);
     ways.look();
     assert_eq!(told.facts().answers, Some(5), "nothing is left to ask");
+}
+
+#[test]
+fn roads_without_answers_do_not_keep_others_from_theirs() {
+    for silent in [&[0_u8][..], &[3], &[1, 2], &[0, 3]] {
+        let (mut ways, told) = ways();
+        told.facts().answers = Some(0);
+        for peer in 0..4 {
+            let address = [10, 0, 0, peer];
+            told.tell(address, via(address, Some(MAC)));
+            ways.add(PeerId(peer.into()), reach(address, peer.into()));
+        }
+        let addresses = silent.iter().map(|peer| [10, 0, 0, *peer].into());
+        told.facts().silent = addresses.collect();
+        told.facts().answers = None;
+        (0..4).for_each(|_| ways.look());
+        for peer in 0..4 {
+            let is_known = macs(&mut ways, PeerId(peer.into())).is_some();
+            assert_eq!(is_known, !silent.contains(&peer), "{peer} of {silent:?}");
+        }
+        told.facts().silent.clear();
+        ways.look();
+        assert!((0..4).all(|peer| macs(&mut ways, PeerId(peer)).is_some()));
+        assert!(!ways.is_unanswered, "nothing is left to ask");
+    }
 }
 
 #[test]

@@ -91,6 +91,34 @@ fn long_packets_of_ipv6_take_the_kernels_way_where_a_router_has_no_room_for_them
     assert_eq!(echo.near("tx_kernel_long"), before.1);
 }
 
+#[test]
+fn long_packets_of_ipv6_leave_in_frames_again_when_the_interface_has_room_for_them() {
+    let Some(network) = Network::new() else {
+        return;
+    };
+    let open = |host, number| End::<Xdp>::open(host, number, &at(host, true));
+    let mut echo = Echo::new(open(&network.left, 1), open(&network.right, 2));
+    echo.calls(3, 20_000);
+    assert_eq!(echo.near("tx_kernel_long"), 0);
+    // A host does not take packets that are longer than those it may send.
+    let set_mtu = |mtu: u32| {
+        for host in [&network.left, &network.right] {
+            host.ip(&format!("link set link0 mtu {mtu}")).unwrap();
+        }
+    };
+    set_mtu(1400);
+    until(|| {
+        echo.calls(1, 20_000);
+        echo.near("tx_kernel_long") > 10
+    });
+    set_mtu(1500);
+    until(|| {
+        let before = echo.near("tx_kernel_long");
+        echo.calls(3, 20_000);
+        echo.near("tx_kernel_long") == before
+    });
+}
+
 /// Makes the right host forward packets from the left host to another host, the left one of
 /// `other`, over a link `mid`.
 fn forward(network: &Network, other: &Network) {

@@ -56,6 +56,25 @@ fn several_messages_are_read_and_strange_ones_left_out() {
 }
 
 #[test]
+fn a_refusal_for_want_of_memory_is_no_answer() {
+    let answer_with = |reason: i32| {
+        let mut body = reason.wrapping_neg().to_ne_bytes().to_vec();
+        body.extend([0; HEADER]);
+        answer(&end(begin(ERROR, &body)))
+    };
+    for reason in [libc::ENOBUFS, libc::ENOMEM, libc::EAGAIN, libc::EINTR] {
+        let error = answer_with(reason).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(reason));
+    }
+    for reason in [libc::ENODEV, libc::ENOENT, libc::ENETUNREACH] {
+        assert_eq!(answer_with(reason).unwrap(), Message::Refused(reason));
+    }
+    assert!(answer_with(i32::MIN).is_err(), "no reason has this number");
+    let cut = end(begin(ERROR, &[0; 3]));
+    assert_eq!(answer(&cut).unwrap_err().kind(), io::ErrorKind::InvalidData);
+}
+
+#[test]
 fn routes_to_ourselves_are_no_roads() {
     let message = |kind: u8| {
         let mut message = begin(NEW_ROUTE, &[2, 32, 0, 0, 0, 0, 0, kind, 0, 0, 0, 0]);
@@ -121,13 +140,27 @@ fn the_limit_of_ipv6_comes_with_an_interface_and_with_an_advertisement() {
         assert_eq!((link.mtu_of(true), link.mtu_of(false)), (1300, 1500));
     }
     // A bridge describes its ports in the same attribute, and an interface may lack IPv6.
-    assert_eq!(read_link(7, 12, &of_inet_6).mtu_6, None);
+    assert_eq!(read_link(0, 12, &of_inet_6).mtu_6, None);
     let mut of_ipv4 = Vec::new();
     attribute(&mut of_ipv4, 2, &[0; 8]);
     assert_eq!(read_link(0, 26, &of_ipv4).mtu_of(true), 1500);
     let mut short = Vec::new();
     attribute(&mut short, 2, &numbers[..11]);
     assert_eq!(read_link(10, 12, &short).mtu_6, None);
+}
+
+#[test]
+fn messages_of_a_bridge_about_its_port_are_left_out() {
+    let count = |kind: u16, family: u8| {
+        let mut body = [0; 16];
+        body[0] = family;
+        read(&end(begin(kind, &body))).count()
+    };
+    for kind in [NEW_LINK, DELETE_LINK] {
+        for (family, expected) in [(0, 1), (INET_6, 1), (7, 0)] {
+            assert_eq!(count(kind, family), expected, "{kind} of family {family}");
+        }
+    }
 }
 
 /// The kernel's description of an interface on top of interface 3, with these details, and with one
