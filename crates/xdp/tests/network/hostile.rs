@@ -139,6 +139,13 @@ fn sums_that_the_kernel_takes_away_in_front_of_a_bridge_refuse_no_honest_packet(
         for _ in 0..10 {
             echo.calls(1, 20_000);
         }
+        // The kernel joins datagrams that it finds together, which a busy machine may delay.
+        for _ in 0..1000 {
+            if !partial_sums || echo.far("rx_partial_sums") > 0 {
+                break;
+            }
+            echo.calls(1, 20_000);
+        }
         assert!(echo.far("rx_datagrams") > 10);
         assert_eq!(echo.far("rx_wrong_sum"), 0);
         // Where such packets are accepted, the kernel joins datagrams.
