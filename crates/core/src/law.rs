@@ -5,9 +5,11 @@
 //! checks its laws itself (`protocol/laws.rs`, [`Check`]). A broken law ends the endpoint's
 //! sessions, because its answers can no longer be trusted. The process continues.
 //!
-//! No law concerns a ring's memory: an endpoint stages short packets in lines of its own
-//! (`transport/lane.rs`), and borrows no cell. So no cell can stay borrowed after an iteration.
-//! Only the lane knows its lines and packets, and its tests compare them.
+//! No law concerns a ring's memory. Core borrows no cell: it stages short packets in lines of its
+//! own (`transport/lane.rs`). The sender of a shared-memory ring does keep free cells at hand from
+//! one iteration to the next, but only it and its ring know them, so no other part's state could
+//! be compared with them. The ring's property tests compare them with a queue after each step
+//! (`transport/src/shm/ring/lent/tests.rs`).
 
 use std::fmt;
 

@@ -42,37 +42,37 @@ use crate::transport::{Halves, Path, PeerId, Transport, Tx};
 #[derive(Debug)]
 #[repr(C)]
 pub struct Endpoint<T: Transport, C, App> {
-    pub(crate) rx: T::Rx,
-    pub(crate) engine: Engine<T::Tx, C, App>,
+    pub(super) rx: T::Rx,
+    pub(super) engine: Engine<T::Tx, C, App>,
 }
 
 /// Everything but the RX half, so that packets can stay borrowed from that half while the engine
 /// changes.
 pub(crate) struct Engine<X, C, App> {
-    pub(crate) app: App,
-    pub(crate) handlers: Handlers<App>,
-    pub(crate) core: Core,
-    pub(crate) tx: X,
-    pub(crate) clock: C,
-    pub(crate) workers: Option<Box<dyn Workers>>,
+    pub(super) app: App,
+    pub(super) handlers: Handlers<App>,
+    pub(super) core: Core,
+    pub(super) tx: X,
+    pub(super) clock: C,
+    pub(super) workers: Option<Box<dyn Workers>>,
     /// Requests of batch handlers within an iteration.
-    pub(crate) batch: Vec<BatchEntry>,
+    pub(super) batch: Vec<BatchEntry>,
     /// Requests of slow dispatch handlers, and requests with which batch handlers will continue
     /// later; each iteration runs one.
-    pub(crate) slow: VecDeque<SlowRequest>,
-    pub(crate) dropped: Arc<DroppedList>,
+    pub(super) slow: VecDeque<SlowRequest>,
+    pub(super) dropped: Arc<DroppedList>,
     /// The tap that sees packets.
-    pub(crate) tap: Option<Tapping>,
-    pub(crate) idle_iterations: u32,
+    pub(super) tap: Option<Tapping>,
+    pub(super) idle_iterations: u32,
     /// Idle iterations between two readings of the clock, less one (a power of two less one).
-    pub(crate) idle_mask: u32,
+    pub(super) idle_mask: u32,
     /// When the endpoint last looked at the RX queue, to the precision of the clock readings.
-    pub(crate) last_burst: Nanos,
+    pub(super) last_burst: Nanos,
     /// The type whose dispatch handler ran last in this iteration.
-    pub(crate) dispatched: Dispatched,
+    pub(super) dispatched: Dispatched,
     /// The common path is on, no tap sees each packet, the clock is not read for each packet, and
     /// the laws are not checked after each event.
-    pub(crate) usual: bool,
+    pub(super) usual: bool,
 }
 
 impl<X, C: Clock, App> Engine<X, C, App> {
