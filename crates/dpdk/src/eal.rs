@@ -91,12 +91,23 @@ fn check(given: &[String], hugepages: &Path) -> io::Result<()> {
     if let Some(zero) = given.iter().find(|it| it.contains('\0')) {
         return Err(invalid(format!("an argument has a zero byte: {zero:?}")));
     }
-    if has(given, &["--no-huge"]) || free_hugepages(hugepages) > 0 {
+    if has(given, &["--no-huge"]) {
         return Ok(());
     }
-    let what = "no huge page is free: reserve some (`sysctl vm.nr_hugepages=64`), or give the \
-                argument --no-huge after a second `;`, as in \
-                dpdk:net_memif0;ip=10.0.0.2/24;--no-huge";
+    let (free, asked) = (free_hugepages(hugepages), asked_memory(given));
+    let what = match free {
+        0 => "no huge page is free: reserve some (`sysctl vm.nr_hugepages=64`), or give the \
+              argument --no-huge after a second `;`, as in \
+              dpdk:net_memif0;ip=10.0.0.2/24;--no-huge"
+            .to_owned(),
+        _ if free >= asked => return Ok(()),
+        _ => format!(
+            "DPDK is asked for {} MiB of huge pages (-m, --socket-mem), and {} MiB are free: ask \
+             for less, or reserve more (`sysctl vm.nr_hugepages=N`)",
+            asked >> 20,
+            free >> 20
+        ),
+    };
     Err(io::Error::new(io::ErrorKind::OutOfMemory, what))
 }
 
@@ -168,14 +179,39 @@ fn is_option(argument: &str, option: &str) -> bool {
     }
 }
 
-/// The number of free huge pages, of any size.
+/// Bytes of all free huge pages. A pool's folder has the size of its pages in its name, as in
+/// `hugepages-2048kB`.
 fn free_hugepages(folder: &Path) -> u64 {
     let pools = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let free = pools.filter_map(|pool| {
+        let name = pool.file_name();
+        let size = name.to_str()?.strip_prefix("hugepages-")?;
+        let kilobytes: u64 = size.strip_suffix("kB")?.parse().ok()?;
         let text = std::fs::read_to_string(pool.path().join("free_hugepages")).ok()?;
-        text.trim().parse::<u64>().ok()
+        Some(text.trim().parse::<u64>().ok()? * (kilobytes << 10))
     });
     free.sum()
+}
+
+/// Bytes of huge pages that DPDK must get at its start: megabytes in all, or of each processor
+/// socket.
+fn asked_memory(given: &[String]) -> u64 {
+    let value_of = |option: &str| {
+        let at = given.iter().position(|it| is_option(it, option))?;
+        let own = match given[at].split_once('=') {
+            Some((_, value)) => value,
+            None => given[at].strip_prefix("-m").unwrap_or_default(),
+        };
+        let next = given.get(at + 1).map(String::as_str);
+        Some(if own.is_empty() { next? } else { own })
+    };
+    let sum = |value: &str| -> u64 {
+        let sockets = value.split(',');
+        let megabytes = sockets.filter_map(|it| it.trim().parse::<u64>().ok());
+        megabytes.fold(0, u64::saturating_add)
+    };
+    let asked = ["-m", "--socket-mem"].map(|it| value_of(it).map_or(0, sum));
+    asked[0].max(asked[1]).saturating_mul(1 << 20)
 }
 
 /// Starts DPDK on a new thread, which does not end.

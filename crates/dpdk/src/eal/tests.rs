@@ -38,6 +38,38 @@ fn given_arguments_replace_ours() {
 }
 
 #[test]
+fn dpdk_is_not_asked_for_more_huge_pages_than_are_free() {
+    let folder = std::env::temp_dir().join(format!("dunlin-hugepages-{}", std::process::id()));
+    for (pool, free) in [("hugepages-2048kB", "10\n"), ("hugepages-1048576kB", "1\n")] {
+        std::fs::create_dir_all(folder.join(pool)).unwrap();
+        std::fs::write(folder.join(pool).join("free_hugepages"), free).unwrap();
+    }
+    // One GiB and twenty MiB are free.
+    let outcome = |given: &[&str]| check(&strings(given), &folder);
+    for fits in [
+        &[][..],
+        &["-m", "1044"],
+        &["-m1044"],
+        &["--socket-mem=1000,44"],
+        &["--no-huge", "-m", "5000"],
+    ] {
+        assert!(outcome(fits).is_ok(), "{fits:?}");
+    }
+    for too_many in [
+        &["-m", "1045"][..],
+        &["-m1045"],
+        &["--socket-mem=1000,45"],
+        &["--socket-mem", "1000,45"],
+        &["--socket-m=2000"],
+    ] {
+        let error = outcome(too_many).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::OutOfMemory, "{too_many:?}");
+        assert!(error.to_string().contains("1044 MiB are free"), "{error}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn faults_that_are_known_before_the_start_prevent_it() {
     let none = Path::new("/nothing/here");
     let kind = |given: &[&str]| check(&strings(given), none).map_err(|error| error.kind());

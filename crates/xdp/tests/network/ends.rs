@@ -294,12 +294,13 @@ where
     }
 
     /// Makes large calls, and then none, and checks that each is complete, with its msgbufs back,
-    /// soon after its last packet. The shortest of a few times counts, because other threads use
-    /// this processor, too.
+    /// soon after its last packet. The median of a few times counts, because other threads use this
+    /// processor, too.
     pub(crate) fn ends_soon(&mut self) {
-        let times = (0..10).map(|_| self.silence_after(1_000_000));
-        let shortest = times.min().unwrap();
-        assert!(shortest <= Duration::from_millis(1), "{shortest:?}");
+        let times = (0..11).map(|_| self.silence_after(1_000_000));
+        let mut times: Vec<_> = times.collect();
+        times.sort_unstable();
+        assert!(times[5] <= Duration::from_millis(1), "{times:?}");
     }
 
     /// Makes one call. Returns the time from the last packet that arrived until all is as before.
