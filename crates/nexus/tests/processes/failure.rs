@@ -187,7 +187,8 @@ fn clients_killed_under_load_leave_nothing_over_shared_memory() {
     killed_under_load::<Shm>();
 }
 
-/// When visitors that have disconnected are killed, their places become free again.
+/// An endpoint has places for 4 peers. The places of clients that disconnect, and are then killed,
+/// become free again.
 #[test]
 fn places_of_dead_visitors_are_used_again() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();

@@ -13,7 +13,8 @@ use dunlin_packet::check::{homes, peer_of, written};
 const PASS: u32 = 2;
 const REDIRECT: u32 = 4;
 
-/// The number at which the program looks for [`homes`] at queue 0 first, and another one.
+/// Numbers of sockets: the one at which the program first looks for [`homes`] at queue 0, and
+/// another.
 const CHOSEN: u32 = 7000 % 256;
 const OTHER: u32 = 3;
 
@@ -33,7 +34,8 @@ fn open(index: u32, queue: u32) -> io::Result<(Host, Socket)> {
     Ok((host, socket))
 }
 
-/// The socket gets this number.
+/// A program that steers these addresses, at this queue, to the socket with this number. `None` if
+/// the test is skipped.
 fn steered_to(number: u32, homes: &[Home], queue: u32) -> Option<Steered> {
     let network = Network::new()?;
     let (steering, socket) = network.left.run(|| {
@@ -158,7 +160,8 @@ fn released_endpoints_and_gone_sockets_get_nothing() {
     for steered in steered(&homes()[..2], 0) {
         let [one, two, ..] = homes();
         assert_eq!(steered.verdict(&good(&one)), REDIRECT);
-        // The second one may have its place, and is released while the first one has none.
+        // The entry of the preferred number may name the second address. Its release empties the
+        // entry, and the program finds the first address in the map of all addresses.
         assert!(steered.steering.release(&two, 0, 0));
         assert!(!steered.steering.release(&two, 0, 0));
         assert_eq!(steered.verdict(&good(&two)), PASS);
