@@ -187,7 +187,7 @@ fn released_endpoints_and_gone_sockets_get_nothing() {
 }
 
 #[test]
-fn an_address_that_left_a_killed_socket_at_its_number_is_steered_to_its_new_one() {
+fn an_address_left_by_a_killed_process_is_steered_to_the_new_number() {
     let home = homes()[0];
     let Some(steered) = steered_to(OTHER, &[], 0) else {
         return;
@@ -233,7 +233,7 @@ fn a_number_without_an_address_gets_no_packet() {
 }
 
 #[test]
-fn a_key_with_the_number_of_another_one_is_found_too() {
+fn two_keys_with_the_same_preferred_number_are_both_found() {
     let [one, two, ..] = homes();
     let Some(steered) = steered_to(CHOSEN, &[one], 0) else {
         return;

@@ -117,7 +117,7 @@ impl Drop for Theirs {
 }
 
 #[test]
-fn the_items_of_debians_memcached_are_copied() {
+fn kv_load_copies_the_items_of_debians_memcached() {
     let Some(_) = run("memcached", &["-V"]) else {
         return;
     };
