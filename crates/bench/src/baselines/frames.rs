@@ -30,7 +30,8 @@ pub(crate) const LIBRARY_HEADER: usize = 24;
 /// The port of both sides, which tells their packets from others on the link, such as ARP packets.
 const PORT: u16 = 7_771;
 
-/// How long a side tries to send when the device takes no packets: its peer may have just opened.
+/// How long a side tries to send when the device takes no packets, because its peer may have just
+/// opened.
 const ALONE: Duration = LOST;
 
 /// A packet without an answer is lost after this time. On a busy machine, the other process may not
@@ -110,7 +111,7 @@ fn send_patiently(bare: &mut Bare) {
 #[derive(Debug)]
 struct Side {
     port: Port,
-    /// The packets that it sends, and those that it receives.
+    /// The form of the packets that this side sends, and of those that it receives.
     out: Form,
     into: Form,
 }

@@ -64,7 +64,8 @@ pub(crate) struct Engine<X, C, App> {
     /// The tap that sees packets.
     pub(crate) tap: Option<Tapping>,
     pub(crate) idle_iterations: u32,
-    /// Idle iterations between two readings of the clock, less one (a power of two less one).
+    /// A mask of low bits: an idle iteration reads the clock if these bits of `idle_iterations` are
+    /// 0.
     pub(crate) idle_mask: u32,
     /// When the endpoint last looked at the RX queue, to the precision of the clock readings.
     pub(crate) last_burst: Nanos,
