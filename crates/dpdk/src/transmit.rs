@@ -133,9 +133,9 @@ impl DpdkTx {
         }
     }
 
-    /// Like [`Self::add`], for the first packets of a lane: those with the peer and length of the
-    /// first one, as far as `line_of` returns lines. `bytes` are those of the first one. Returns
-    /// their number.
+    /// Like [`Self::add`], for the first packets of a lane, which have one peer and one length, up
+    /// to the first packet for which `line_of` returns `None`. `bytes` are the bytes of the first
+    /// packet. Returns the number of packets added.
     #[inline]
     fn add_staged<'l, T>(
         &mut self,

@@ -300,7 +300,8 @@ fn the_keeper_looks_at_the_queue_of_an_endpoint_that_does_not() {
         assert_eq!(burst(rx), <[Vec<u8>; 0]>::default());
     }
     arrive(1, 1, PORTS[0], b"a packet");
-    // It has polled just now; the second look finds that it has not polled since.
+    // The endpoint has polled just now. Only the second look finds that it has not polled since the
+    // first one.
     port.on_time(1);
     assert_eq!(played(1).queues[1].len(), 1);
     assert!(port.on_time(2));
@@ -341,7 +342,8 @@ fn an_endpoint_that_wakes_looks_at_the_queues_of_those_that_sleep_on() {
     assert!(!sleeper.seat().inbox.is_asleep(), "it was woken");
     sleeper.wake();
     assert_eq!(burst(&mut sleeper), [b"for the sleeper"]);
-    // While one is awake, the device rings for none, so the next sleep of the other hides nothing.
+    // While one endpoint is awake, the device rings for no packet. So an endpoint that wakes looks
+    // at the other queues, and finds this one.
     woken.sleep();
     arrive(3, 2, PORTS[1], b"for one awake");
     woken.wake();
