@@ -106,7 +106,7 @@ fn entries_are_read_as_byte_by_byte_when_one_byte_changes() {
 #[test]
 fn entries_are_read_as_byte_by_byte_when_they_end_elsewhere() {
     for entries in samples() {
-        // The message looks like a further entry, so one that is cut may reach into it.
+        // The message looks like a further entry, so an entry that lacks bytes may reach into it.
         let bytes = [&entries[..], &entry("user", b"7f9c24e8"), b"tail"].concat();
         for len in 0..=bytes.len() + 1 {
             check(&bytes, len);

@@ -30,10 +30,10 @@ const REQUEST: u16 = 1;
 const UNICAST: u8 = 1;
 /// The state of a neighbour: its address is known and was confirmed lately, or by an operator.
 const KNOWN: u16 = 0x02 | 0x40 | 0x80;
-/// Its address is known; the kernel will confirm it when it next sends there, or is confirming it
-/// now.
+/// The state of a neighbour: its address is known, and the kernel will confirm the address when it
+/// next sends there, or is confirming it now.
 const STALE: u16 = 0x04 | 0x08 | 0x10;
-/// The kernel does nothing about it until it sends there.
+/// The state of a neighbour about which the kernel does nothing until it sends there.
 const IDLE: u16 = 0x04;
 /// The interface is up.
 const UP: u32 = 1;
@@ -48,8 +48,8 @@ const INET_6: u8 = 10;
 pub struct Neighbour {
     /// Its address, while the kernel would use it.
     pub mac: Option<Mac>,
-    /// Whether the kernel has not confirmed it for a long time, and will do so when it next sends
-    /// there.
+    /// Whether the kernel has not confirmed the address for a long time, and will do so when it
+    /// next sends there.
     pub is_idle: bool,
 }
 
