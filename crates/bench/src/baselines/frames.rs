@@ -2,9 +2,8 @@
 //! same link, and both sides write and check checksums.
 //!
 //! [`Side`] writes and reads these packets; `rtt`, `exchange`, `bulk` and `wake` measure. The
-//! addresses are made up, because the side takes every packet. The sides over DPDK use one
-//! type of the library, [`Bare`], which calls DPDK's functions for bursts through one C function
-//! each.
+//! addresses are made up, because the side takes every packet. The sides over DPDK use one type of
+//! the library, [`Bare`], which receives or sends a burst with one call of a C function.
 
 pub(crate) mod bulk;
 pub(crate) mod exchange;
