@@ -257,7 +257,7 @@ fn count(rx: &DpdkRx, name: &str) -> u64 {
 }
 
 #[test]
-fn each_endpoint_gets_a_queue_as_long_as_there_are_some() {
+fn each_endpoint_gets_a_queue_as_long_as_queues_are_left() {
     let port = port(0, false);
     let mut endpoints = PORTS.map(|number| endpoint(port, number));
     assert_eq!(played(0).rules, [(1, PORTS[0]), (2, PORTS[1])]);
@@ -325,7 +325,7 @@ fn the_keeper_looks_at_the_queue_of_an_endpoint_that_does_not() {
 }
 
 #[test]
-fn an_endpoint_that_wakes_looks_at_the_queues_of_those_that_sleep_on() {
+fn an_endpoint_that_wakes_looks_at_the_queues_of_endpoints_that_still_sleep() {
     let port = port(3, false);
     let mut woken = endpoint(port, PORTS[0]);
     let mut sleeper = endpoint(port, PORTS[1]);

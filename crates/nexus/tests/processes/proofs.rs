@@ -167,7 +167,7 @@ fn an_address_that_is_used_again_gets_a_fresh_challenge() {
 }
 
 #[test]
-fn a_peer_of_an_earlier_release_gets_packets_at_its_own_address_alone() {
+fn a_peer_of_an_earlier_release_gets_packets_only_at_its_own_address() {
     let Some((network, server)) = scene() else {
         return;
     };
