@@ -13,8 +13,8 @@ use dunlin_packet::check::{homes, peer_of, written};
 const PASS: u32 = 2;
 const REDIRECT: u32 = 4;
 
-/// Numbers of sockets: the one at which the program first looks for [`homes`] at queue 0, and
-/// another.
+/// Numbers of sockets. For the addresses of [`homes`] at queue 0, the program looks at `CHOSEN`
+/// first.
 const CHOSEN: u32 = 7000 % 256;
 const OTHER: u32 = 3;
 
