@@ -134,7 +134,8 @@ pub(super) struct Route {
     pub(super) index: u32,
     pub(super) gateway: Option<IpAddr>,
     /// Bytes of the longest packets on it, if an operator has set them, or if a router has refused
-    /// longer ones. 0 if routers may cut packets on it: only the kernel sends such.
+    /// longer ones. 0 if routers may cut packets on it: only the kernel sends packets that may be
+    /// cut.
     pub(super) mtu: Option<u32>,
 }
 
@@ -248,8 +249,8 @@ fn neighbour(body: &[u8], is_there: bool) -> Option<Message> {
 }
 
 /// Whether a message describes an interface, in whole or for IPv6. A bridge sends messages of the
-/// same kinds, of its own family, about its ports: without the facts of IPv6, and one as if the
-/// interface were gone when the port leaves the bridge.
+/// same kinds, but of its own family, about its ports. These lack the facts of IPv6; and when a
+/// port leaves the bridge, one of them looks as if the interface were gone.
 fn is_of_interface(body: &[u8]) -> bool {
     matches!(body.first(), Some(&(ANY | INET_6)))
 }
