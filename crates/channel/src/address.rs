@@ -94,7 +94,7 @@ pub(crate) struct Address {
     pace: Pace,
     /// Failures in a row.
     failures: u32,
-    /// Until this time, the channel opens no further link to a server to which it has one.
+    /// Until this time, the channel opens no further link to this server if it has one already.
     more_from: Nanos,
     /// The process at the address, and the number of its endpoints that serve.
     server: (u64, u32),

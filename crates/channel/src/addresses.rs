@@ -450,8 +450,8 @@ impl Addresses {
         self.after_link(id, around.now + pause);
     }
 
-    /// Tries an address that has lost a link again at `then`; if it was the last link and the
-    /// address is not listed, removes the address.
+    /// Handles the loss of a link: tries the address again at `then`. But if the link was the last
+    /// one and the address is not listed, removes the address.
     fn after_link(&mut self, id: AddressId, then: Nanos) {
         let Some(address) = self.all.get_mut(id) else {
             return;

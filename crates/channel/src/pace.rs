@@ -22,8 +22,8 @@ const PARTS: u64 = 1 << 10;
 pub(crate) struct Pace {
     time: u64,
     /// The time of an answer, divided by the number of calls that were outstanding when its call
-    /// began. If a server answers one call after the other, this does not depend on its load,
-    /// unlike the time.
+    /// began. If a server answers one call after the other, this quotient does not depend on its
+    /// load; the time does.
     each: u64,
     answers: u64,
 }

@@ -209,7 +209,7 @@ impl<S: Copy + PartialEq> Trunk<S> {
         standing.is_some_and(|standing| standing.issued < most)
     }
 
-    /// Whether a member waits that has fewer attempts than this.
+    /// Whether a member with fewer attempts than this waits.
     fn waits_any(&self, most: u32) -> bool {
         self.turns.iter().any(|member| self.has_less(*member, most))
     }

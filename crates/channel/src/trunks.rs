@@ -30,9 +30,9 @@ pub trait Sessions {
     /// Ends a session, which is not reported back. It may have ended already.
     fn end(&mut self, session: Self::Session);
 
-    /// Whether a server drains, at the beginning and at the end of such a time. A drain takes as
-    /// long as its last answer, and if that is lost on the way, the server waits until this side
-    /// asks. So the driver then asks more often.
+    /// Called with true when a server begins to drain, and with false when it no longer drains. A
+    /// drain ends with the last answer. If that answer is lost on the way, the server waits until
+    /// this side asks again, so during a drain the driver asks more often.
     fn hurry(&mut self, drains: bool);
 }
 

@@ -129,8 +129,8 @@ fn commands_that_do_not_exist_are_seen() {
     );
 }
 
-/// True if a crate has an example of this name, in a file or a folder, or the folder of packages
-/// that are examples has such a file.
+/// True if there is an example of this name: as a file or a folder in the examples of a crate, or
+/// as a file in the folder of the packages that are examples.
 fn is_example(name: &str) -> bool {
     let packages = Path::new(ROOT).join("examples");
     if packages.join(format!("{name}.rs")).exists() {

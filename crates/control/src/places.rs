@@ -113,8 +113,8 @@ impl Places {
         self.greeted.remove(link, origin);
     }
 
-    /// The connection to close if more than `limit` have not sent Hello: the oldest one of the
-    /// origin that has the most of them.
+    /// The connection to close if more than `limit` have not sent Hello: the oldest such connection
+    /// of the origin that has the most of them.
     pub(super) fn half_open_above(&self, limit: usize) -> Option<LinkId> {
         if self.half_open.count <= limit {
             return None;

@@ -61,7 +61,7 @@ pub struct Plane<F> {
     counters: PlaneCounters,
     endpoints: Map<EndpointIndex, LocalEndpoint>,
     links: Map<LinkId, Link>,
-    /// The places of connections that other processes have made.
+    /// The connections that other processes have made, each with its place within the limits.
     places: Places,
     /// When each link must be polled.
     link_times: Agenda<LinkId>,
@@ -79,7 +79,7 @@ pub struct Plane<F> {
     sessions: Sessions,
     inquiries: Inquiries,
     proofs: Proofs,
-    /// The places of requests whose peers must prove an address.
+    /// The requests whose peers must prove an address, each with its place within the limits.
     unproven: Shares<ConnectTicket>,
     actions: VecDeque<Action<F>>,
     last_id: u64,
@@ -95,7 +95,8 @@ pub struct Plane<F> {
 #[derive(Clone, Debug)]
 struct LocalEndpoint {
     uid: EndpointUid,
-    /// Requests for a session that the endpoint has not answered, and that wait for no proof.
+    /// The number of requests for a session that wait for an answer of the endpoint, and not for a
+    /// proof.
     pending: usize,
 }
 

@@ -70,7 +70,7 @@ pub struct Config {
     /// Bytes of unfinished large requests, over all sessions. Each counts in full from its start.
     /// Above this limit, the endpoint rejects requests of more than one packet as overloaded.
     pub receive_budget: u64,
-    /// The same limit for one session.
+    /// The limit of `receive_budget`, but for the requests of one session.
     pub session_receive_budget: u64,
     /// Refuse sessions whose credits could overflow the RX queue (eRPC §4.3.1).
     pub strict_credits: bool,
@@ -362,7 +362,7 @@ pub struct SessionOptions {
     pub window: u32,
     /// Packets in flight, from 1 to [`MAX_CREDITS`].
     pub credits: u32,
-    /// Congestion control of the requests that this side issues; `None`: that of the endpoint
+    /// Congestion control of the requests that this side issues; `None`: the endpoint's scheme
     /// ([`Config::scheme`]). The peer chooses for its own requests.
     pub scheme: Option<Scheme>,
 }

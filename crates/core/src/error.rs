@@ -117,7 +117,7 @@ impl std::error::Error for RpcError {}
 /// Why a session ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CloseReason {
-    /// One of the sides disconnected it.
+    /// One of the sides disconnected the session.
     Disconnected,
     /// The peer was declared failed.
     PeerFailed,

@@ -176,9 +176,9 @@ pub trait Tx {
         false
     }
 
-    /// Like [`Self::send`], for packets that are all like this one. The lane has not listed them.
-    /// If they are longer than [`LANE_COPIED`], it may not hold their messages: the transport gets
-    /// them from [`Lane::message`].
+    /// Like [`Self::send`], for a lane whose packets are all like this one. The lane has no list of
+    /// the packets. If the packets are longer than [`LANE_COPIED`], the lane may lack their
+    /// messages, and the transport gets these from [`Lane::message`].
     #[inline(always)]
     fn send_alike<'a>(
         &mut self,
@@ -196,8 +196,8 @@ pub trait Tx {
         self.burst(items)
     }
 
-    /// Like [`Self::send_alike`], for a lane that holds only this packet. Its receiver is waiting
-    /// for it, so this should be fast.
+    /// Like [`Self::send_alike`], for a lane that holds only this packet. The receiver is waiting
+    /// for the packet, so this should be fast.
     #[inline(always)]
     fn send_lone<'a>(
         &mut self,

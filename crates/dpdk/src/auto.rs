@@ -35,8 +35,8 @@ impl Remote for Dpdk {
     }
 }
 
-/// The transport of an `auto` endpoint whose program chooses it at run time; the options of UDP are
-/// the endpoint's.
+/// Opens `dpdk` for an `auto` endpoint whose program chooses the transport at run time. The
+/// endpoint's options of UDP replace those in `self`.
 impl OpenRemote for Options {
     fn open(&self, udp: udp::Options) -> io::Result<OpenedRemote> {
         let halves = Dpdk::open(&Self {

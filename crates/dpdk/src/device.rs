@@ -157,7 +157,8 @@ impl Tails {
         Self([Self::NONE; BATCH])
     }
 
-    /// Adds a tail to the packet at a place; the empty packet belongs to the tail from then on.
+    /// Adds a tail to the packet at a place. `empty` is the packet that will describe the tail to
+    /// the device, and belongs to the tail from then on.
     ///
     /// # Safety
     /// The bytes stay unchanged, and `done` stays where it is, until the device sets `done` to 1.

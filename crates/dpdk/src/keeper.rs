@@ -32,8 +32,8 @@ static ADDED: Condvar = Condvar::new();
 /// The moment from which the thread counts the time.
 static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Keeps a device from now on. Its time begins before its first packet; otherwise, at the first
-/// look, that packet would seem to be as old as the thread.
+/// Keeps a device from now on. Sets the device's clock at once: a packet that came before the first
+/// look would otherwise count from time 0, as if it were as old as the thread.
 pub(crate) fn keep(port: &'static Port) {
     port.begin(in_ms(BEGIN.elapsed()));
     KEPT.lock()

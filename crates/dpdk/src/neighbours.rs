@@ -1,12 +1,12 @@
 //! The Ethernet addresses of the neighbours on the link: when to ask for one, when to forget one,
 //! and the packets that wait for an answer.
 //!
-//! Only an answer to an open question sets an address. The next question comes within [`FRESH_MS`],
-//! with each new use, and when the neighbour mentions another address; after [`ASKS`] questions in
-//! a row without an answer, the address is forgotten. A neighbour without a known address is asked
-//! [`FIRST_ASKS`] times, and then only while packets wait for it. At most [`HELD`] packets wait for
-//! one neighbour. There is also a limit for all neighbours together: the questions need packets
-//! too, and must get them during an outage.
+//! Only an answer to an open question sets an address. A neighbour is asked again within
+//! [`FRESH_MS`], when it gets a new use, and when it mentions another address; after [`ASKS`]
+//! questions in a row without an answer, the address is forgotten. A neighbour without a known
+//! address is asked [`FIRST_ASKS`] times, and then only while packets wait for it. At most [`HELD`]
+//! packets wait for one neighbour. There is also a limit for all neighbours together: the questions
+//! need packets too, and must get them during an outage.
 //!
 //! Pure: time comes as milliseconds, and packets are of any type. Owned by `port`.
 
@@ -49,10 +49,10 @@ struct NeighbourEntry<P> {
     uses: u32,
     /// When the last answer came.
     answered_ms: u64,
-    /// Number of questions since then, and the time of the last one.
+    /// Number of questions since that answer, and the time of the last one.
     asks: u32,
     asked_ms: u64,
-    /// Whether it has mentioned another address since then.
+    /// Whether it has mentioned another address since the last question.
     is_doubted: bool,
     held: Vec<P>,
     held_ms: u64,

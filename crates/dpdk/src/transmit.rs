@@ -79,7 +79,7 @@ impl DpdkTx {
         self.leaving.has_lent()
     }
 
-    /// Finds the way to a peer that the book has. False if no way leads there.
+    /// Finds the way to a peer that is in the book of peers. False if no way leads there.
     pub(crate) fn add_way(&mut self, peer: PeerId) -> bool {
         let port = self.leaving.port;
         let Some(reach) = self.book.reach(peer) else {
@@ -92,7 +92,7 @@ impl DpdkTx {
         true
     }
 
-    /// Forgets the way to a peer that the book no longer has.
+    /// Forgets the way to a peer that is no longer in the book of peers.
     pub(crate) fn forget_gone(&mut self, peer: PeerId) {
         if self.book.reach(peer).is_none() {
             self.ways.remove(peer, self.leaving.port);
@@ -133,9 +133,9 @@ impl DpdkTx {
         }
     }
 
-    /// Like [`Self::add`], for the first packets of a lane: those with the peer and length of the
-    /// first one, as far as `line_of` returns lines. `bytes` are those of the first one. Returns
-    /// their number.
+    /// Like [`Self::add`], for the first packets of a lane, which have one peer and one length, up
+    /// to the first packet for which `line_of` returns `None`. `bytes` are the bytes of the first
+    /// packet. Returns the number of packets added.
     #[inline]
     fn add_staged<'l, T>(
         &mut self,
@@ -153,7 +153,8 @@ impl DpdkTx {
         }
     }
 
-    /// Like [`Self::add_staged`], for packets that may share datagrams, and for strange ones.
+    /// Like [`Self::add_staged`], for packets that may share datagrams, that are long, or whose
+    /// peer has no way.
     #[inline(never)]
     fn add_shared<'l, T>(
         &mut self,
@@ -234,8 +235,9 @@ impl DpdkTx {
         self.finish(packets.len() + items.len())
     }
 
-    /// Puts the only packet of a burst into a datagram of its own, although others might share it:
-    /// there are none to wait for. False if it is long, or does not leave through the device now.
+    /// Puts the only packet of a burst into a datagram of its own, even if other packets could
+    /// share the datagram: the burst has no others. False if the packet is long, or cannot leave
+    /// through the device now.
     #[inline]
     fn send_line(&mut self, lane: &Lane, packet: LanePacket) -> bool {
         self.ways.refresh(self.leaving.port);

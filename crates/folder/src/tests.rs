@@ -1,4 +1,4 @@
-//! Directories that are made, also after a start that was killed.
+//! Directories that are made, also if an earlier start was killed while it made them.
 
 use super::*;
 use dunlin_testkit::folder::Folder;

@@ -2,8 +2,8 @@
 //!
 //! Readiness is kept from one event to the next, because the kernel reports only changes. A turn
 //! reads the socket once, runs commands up to the limit of a turn, and writes until everything is
-//! written, the socket is full or the turn has written enough. It costs two system calls, because a
-//! read that returns less than it could have has emptied the socket.
+//! written, the socket is full or the turn has written enough. It costs two system calls: a read
+//! that does not fill its buffer has emptied the socket, so no further read is needed.
 //!
 //! If the clients of all threads have sent too many bytes of incomplete commands, the socket of one
 //! in the middle of a long command is read only as far as its [`Share`] allows.
@@ -48,11 +48,11 @@ pub(crate) struct Client {
     is_trimmed: bool,
     /// Its part of the memory for incomplete commands.
     share: Share,
-    /// Whether its next turn refuses the rest of its command.
+    /// Whether the next turn refuses the rest of the command.
     is_late: bool,
     /// When the rest of a command was refused; `None` before that.
     refused: Option<Seconds>,
-    /// Whether it waits until others have completed their commands.
+    /// Whether the client waits until others have completed their commands.
     pub(crate) is_held_back: bool,
     /// Whether it is in the queue for turns.
     pub(crate) is_queued: bool,

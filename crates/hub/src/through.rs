@@ -77,8 +77,8 @@ struct Unsent<S> {
 /// for the reason that `outgoing/stage.rs` gives.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Timing(
-    /// 0: no deadline; 1: a deadline; above: also a wait, whose name at the channel's board is one
-    /// less.
+    /// 0: no deadline. 1: a deadline. 2 or more: a deadline and a wait; the name of the wait at the
+    /// channel's board is this number minus one.
     u64,
 );
 

@@ -3,9 +3,9 @@
 //! key or keys that share a lock.
 //!
 //! The items are in trees of `scc::TreeIndex` (`trees.rs`). `masstree` 0.9.5, the crate with the
-//! algorithm of eRPC §7.2, failed the tests of this crate: its scans miss items before a bound that
-//! differs from them in an earlier word than the last, and show some items twice while another
-//! thread writes.
+//! algorithm of eRPC §7.2, failed the tests of this crate: if the bound of a scan and an item
+//! before it differ in an earlier word than the last, the scan misses the item; and scans show some
+//! items twice while another thread writes.
 //!
 //! Invariants: the gets and writes of one key are linearizable. A scan shows each key once, in key
 //! order. It shows every key that exists during the whole scan. It may or may not show a key that

@@ -131,8 +131,9 @@ fn word_of(key: &[u8]) -> Option<u64> {
     key.try_into().ok().map(u64::from_be_bytes)
 }
 
-/// The first word that does not come before the key, or the last one that does, if the key is
-/// longer than a word and begins with it.
+/// The first bytes of the key as a word, with zeros after a shorter key. If the key is longer than
+/// a word, this is the last word before the key. Otherwise, it is the first word that is not before
+/// the key.
 fn word_near(key: &[u8]) -> u64 {
     let mut word = [0; WORD];
     let len = key.len().min(WORD);

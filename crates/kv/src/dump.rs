@@ -7,10 +7,10 @@
 //! `\r`, and `\x` with two hexadecimal digits. Other programs may write such a list, too.
 //!
 //! A *dump* also has marks, which are lines that begin with a tab: the first line names format and
-//! server, others show the progress of the dump, and the last one is its end. Each of the latter
-//! has the number of items before it, the number of items that are left out if there are any, and a
-//! checksum over these items, the server and itself, so a reader detects a file that is truncated
-//! or changed. Nothing here reads files.
+//! server, others show the progress of the dump, and the last one is its end. Each mark after the
+//! first line has the number of items before it, the number of items that were left out if there
+//! are any, and a checksum over the items before it, the server and the mark itself. So a reader
+//! detects a file that is truncated or changed. Nothing here reads files.
 
 use std::fmt;
 

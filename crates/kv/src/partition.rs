@@ -1,9 +1,9 @@
 //! A partition: one table and the operations on it, for one thread and endpoint (EREW, as in MICA).
 //!
-//! The clock is the endpoint's plus an epoch; without an epoch, second 1 is the endpoint's first. A
-//! partition refuses requests of clients that route by another map, counts requests, and sweeps
-//! expired items at a rate of one cache line in 10 us, which takes a hundredth of its thread's
-//! time. Called by `service`; nothing here knows endpoints.
+//! The table's clock is the endpoint's clock plus an epoch: 1 s, unless [`Partition::on_clock`]
+//! sets another. A partition refuses requests of clients that route by another map, counts
+//! requests, and sweeps expired items at a rate of one cache line in 10 us, which takes a hundredth
+//! of its thread's time. Called by `service`; nothing here knows endpoints.
 
 use std::time::Duration;
 

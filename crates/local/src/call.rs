@@ -159,8 +159,9 @@ impl Call {
     }
 
     /// Issues the call at the endpoint that is lent. Inlined, like a call of the poll API: a shared
-    /// function would take 26 instructions more. `WITHIN` (a poll) changes no behaviour: it makes
-    /// two copies of this code, so that the compiler inlines both.
+    /// function would take 26 instructions more. `WITHIN`, which is true while a future is polled,
+    /// changes no behaviour. It only makes two copies of this code, so that the compiler inlines
+    /// both.
     #[inline(always)]
     fn issue_lent<const WITHIN: bool>(&mut self, tag: Tag) -> bool {
         let state = self.state.as_deref().expect(OVER);

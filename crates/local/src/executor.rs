@@ -178,8 +178,8 @@ impl Executor {
         self.poll_task::<true>(task, state, cx);
     }
 
-    /// Polls a task. `WITHIN` (an iteration) changes no behaviour: it makes two copies of this
-    /// code, so that the compiler inlines both.
+    /// Polls a task. `WITHIN`, which is true within an iteration of the endpoint, changes no
+    /// behaviour. It only makes two copies of this code, so that the compiler inlines both.
     #[inline(always)]
     fn poll_task<const WITHIN: bool>(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
         let mut polling = Polling {

@@ -1,4 +1,5 @@
-//! A request as an asynchronous handler gets it: with its own copy of the bytes, which it may keep.
+//! The request that an asynchronous handler gets. It owns a copy of the bytes that the client sent,
+//! so the handler may keep it.
 
 use std::hint::cold_path;
 use std::rc::Rc;
@@ -37,8 +38,8 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// The request with a copy of its bytes, and its ticket, in the memory of the request before.
-    /// `None` if that memory is in use, or if there is no memory for the bytes.
+    /// Copies a request and its ticket into the memory of the last request that ended. `None` if
+    /// that memory is in use, or if there is no memory for the bytes.
     #[inline(always)]
     pub(super) fn again(
         state: &Rc<State>,
@@ -54,7 +55,7 @@ impl Parts {
         Some(parts)
     }
 
-    /// Like [`Self::again`], in any memory.
+    /// Like [`Self::again`], but in the memory of any request that has ended, or in new memory.
     ///
     /// # Errors
     /// If there is no memory.
@@ -222,8 +223,9 @@ impl OwnedRequest {
         }
     }
 
-    /// Answers through the lent endpoint; returns false if none is lent. `WITHIN` (a poll) changes
-    /// no behaviour: it makes two copies of this code, so that the compiler inlines both.
+    /// Answers through the lent endpoint; returns false if none is lent. `WITHIN`, which is true
+    /// while a future is polled, changes no behaviour. It only makes two copies of this code, so
+    /// that the compiler inlines both.
     #[inline(always)]
     fn reply_lent<const WITHIN: bool, W>(self, len: usize, write: W) -> bool
     where
@@ -343,7 +345,7 @@ impl OwnedRequest {
         let Some(state) = parts.keep() else { return };
         let done = state.with(|cx| state.end_dropped(ticket, &span, cx));
         if done.is_none() {
-            // The endpoint is in use; the request is given back afterwards.
+            // The endpoint is in use. It ends the request when it is free.
             state.abandon(ticket);
         }
     }

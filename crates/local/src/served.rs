@@ -1,6 +1,6 @@
-//! The handlers of one request type, with the places of their futures that are free now. If the
-//! first poll of a request's future ends it, its place stays the next one to use, and no table
-//! records the request.
+//! The handlers of one request type, with the places of their futures that are free now. If a
+//! request's future ends with its first poll, the next request's future takes the same place, and
+//! no table records the request.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -97,7 +97,7 @@ impl Served {
     }
 
     /// Drops the future in a place, if there is one, and frees the place. `has_panicked`: a poll
-    /// has panicked, perhaps after it had dropped the future, so there was one.
+    /// has panicked. The place had a future then, even if the poll has dropped it since.
     pub(super) fn remove(&mut self, slot: usize, task: u32, has_panicked: bool) {
         if has_panicked || self.handlers.has(slot) {
             // This comes first, because dropping the future may panic.

@@ -260,7 +260,8 @@ impl State {
     pub(super) fn wake_others(&self) {
         let mut wakers = self.others.take();
         wakers.drain(..).for_each(Waker::wake);
-        // Kept so that its memory is reused, unless a waker has woken another one meanwhile.
+        // The list goes back, so that its memory is reused, unless a waker has added another future
+        // meanwhile.
         let mut others = self.others.borrow_mut();
         if others.is_empty() {
             *others = wakers;

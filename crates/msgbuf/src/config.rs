@@ -39,7 +39,7 @@ pub struct PoolConfig {
     /// Whether other processes can map the regions. Each shared region costs a file descriptor.
     pub shared: bool,
     /// Whether [`regions::read`](crate::regions::read) works, which simulators need. If it does,
-    /// revoking takes a lock.
+    /// revoking a lent msgbuf takes a lock.
     pub readable: bool,
 }
 

@@ -63,8 +63,8 @@ impl Streams {
         self.streams.get_mut(&link)
     }
 
-    /// The number of bytes that a connection may read in its turn; 0 if too many wait to be sent.
-    /// (The kernel may have reported the connection before those were queued.)
+    /// The number of bytes that a connection may read in its turn; 0 if too many bytes wait to be
+    /// sent on it: the kernel may have reported it before those bytes were queued.
     pub(crate) fn turn(&self, link: LinkId) -> usize {
         let (stream, most) = (self.streams.get(&link), most(self.waiting));
         match stream.is_some_and(|stream| !stream.has_more_waiting_than(most)) {

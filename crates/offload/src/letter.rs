@@ -15,7 +15,8 @@ const KEPT: usize = 1 << 10;
 pub(crate) struct Arrived {
     pub(crate) session: Session,
     pub(crate) req_type: ReqType,
-    /// The time at which the endpoint passes it on; zero if it cannot have a deadline.
+    /// The time at which the endpoint passes the request on; zero if the request cannot have a
+    /// deadline.
     pub(crate) at: Nanos,
     pub(crate) body: MsgBuf,
     pub(crate) span: RequestSpan,

@@ -164,7 +164,7 @@ impl Sum {
     #[inline]
     pub fn is_right(&self) -> bool {
         // The 16-bit sum is 0xFFFF if the total is a multiple of 65 535 other than 0. The product
-        // of MOST and the multiple k is -k, for each k from 1 to MOST; any other total has another
+        // of MOST and 65 535 k is -k, for each k from 1 to MOST; any other total has another
         // product, because MOST is odd.
         const MOST: u64 = u64::MAX / 0xFFFF;
         const _: () = assert!(MOST.wrapping_mul(0xFFFF) == 1_u64.wrapping_neg());

@@ -17,8 +17,8 @@ use crate::wire::{
 /// Bytes of an answer: enough for a status with sixteen members that have long addresses.
 const ROOM: usize = 8192;
 
-/// The exit code of a process that a panic of its replica has ended: that of any panic in the first
-/// thread.
+/// The exit code of a process that a panic of its replica has ended: the same as after any panic in
+/// the first thread.
 const PANICKED: i32 = 101;
 
 /// A replica, and the endpoint that serves it.

@@ -6,10 +6,10 @@
 //! cargo run --release -p dunlin-sequencer --example take_rpc -- [KIND] [IN_FLIGHT] [COUNT]
 //! ```
 //!
-//! Kind 0 exchanges echoes with requests and answers of the same lengths, and kind 1 takes numbers
-//! one by one. Both use a client that prepares its requests, as in `dunlin bench sequencer`. Kind 2
-//! takes numbers with the library's client. The last printed line is the number of counted
-//! operations.
+//! Kind 1 takes numbers one by one, and kind 0 exchanges echoes whose requests and answers are as
+//! long as those of kind 1. Both use a client that prepares its requests, as in
+//! `dunlin bench sequencer`. Kind 2 takes numbers with the library's client. The last printed line
+//! is the number of counted operations.
 
 use dunlin_core::transport::PeerId;
 use dunlin_core::{Cx, Done, Endpoint, Session, SessionOptions, Tag};

@@ -60,9 +60,9 @@ pub trait Disk {
     ///
     /// # Errors
     /// It cannot be written. If the error is [`Unchanged`], the server tries again; otherwise it
-    /// ends. After a hundred such errors in succession of the kind
-    /// [`TimedOut`](io::ErrorKind::TimedOut), which leave open whether the part is written, it ends
-    /// too, if the disk could be read between them.
+    /// ends. An [`Unchanged`] error of the kind [`TimedOut`](io::ErrorKind::TimedOut) leaves open
+    /// whether the part is written. The server ends after a hundred of these in succession, too, if
+    /// it could read the disk between them.
     fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Returns when all written data is on the disk.
@@ -155,7 +155,7 @@ pub enum Taking {
 /// The reason why a server cannot have a directory.
 #[derive(Debug)]
 pub enum ClaimError {
-    /// A live process has it. The number is that process's, if the file has it.
+    /// A live process has it: this one, if its file could be read.
     InUse(Option<u32>),
     /// The file of this epoch cannot be used.
     Damaged(u32, Damage),

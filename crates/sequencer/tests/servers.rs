@@ -244,7 +244,7 @@ fn state_of(address: SocketAddr) -> dunlin_sequencer::Figures {
 }
 
 #[test]
-fn a_server_that_keeps_the_question_for_its_state_is_not_awaited_for_ever() {
+fn a_server_that_does_not_say_its_state_is_not_awaited_for_ever() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let (address, stop) = (nexus.address(), Arc::new(AtomicBool::new(false)));
     let stopped = Arc::clone(&stop);

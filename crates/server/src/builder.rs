@@ -27,8 +27,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// The default time after which a thread counts as stuck.
 const STUCK: Duration = Duration::from_secs(1);
 
-/// The shortest such time. It must be longer than a tenth of a second, because a busy thread writes
-/// the time of its last turn only ten times a second.
+/// The shortest time after which a thread may count as stuck. It must be longer than a tenth of a
+/// second, because a busy thread writes the time of its last turn only ten times a second.
 const LEAST_STUCK: Duration = Duration::from_millis(250);
 
 /// Builds servers; see [`Server::builder`].

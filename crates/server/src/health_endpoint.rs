@@ -35,7 +35,8 @@ use crate::thread::Vitals;
 #[must_use = "dropping it ends the answers"]
 pub struct HealthEndpoint {
     phase: Arc<Phase>,
-    /// Dropped after the phase has ended, because it waits for its thread.
+    /// This is dropped after the phase has ended, because the drop waits for the thread of the
+    /// endpoint.
     _own: OwnEndpoint,
 }
 

@@ -153,8 +153,8 @@ impl<L> Drop for Waiting<L> {
     }
 }
 
-/// Drops what is rarely there. A function of its own: the compiler would inline no drop of the
-/// value around it.
+/// Drops a value that is rarely there. This is a function of its own, because otherwise the
+/// compiler would not inline the drop of the value that contains it.
 #[cold]
 #[inline(never)]
 fn drop_rarely<T>(rare: T) {

@@ -38,7 +38,7 @@ pub struct Front<'a> {
 }
 
 impl Front<'static> {
-    /// A front without metadata; without a time either, it takes no bytes.
+    /// A front without metadata. If it has no time either, it takes no bytes.
     #[inline]
     pub const fn new(left: Option<Nanos>) -> Self {
         Self { left, entries: &[] }

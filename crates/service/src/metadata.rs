@@ -126,7 +126,7 @@ fn valid_len(bytes: &[u8], are_ascii: bool) -> Option<usize> {
     is_valid.then_some(len)
 }
 
-/// Takes the next entry of valid ones; `None` at the end.
+/// Takes the next entry out of `left`, whose entries are valid; `None` at the end.
 #[inline]
 fn next<'a>(left: &mut Texts<'a>) -> Option<KeyAndValue<'a>> {
     let (key_len, value_len) = lengths_of(*left.bytes().first_chunk()?);

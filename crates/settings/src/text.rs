@@ -62,8 +62,8 @@ impl Setting {
             Unit::Word => None,
             Unit::Ip => {
                 let ip: IpAddr = text.parse().ok()?;
-                // If the row has no word for a missing address, peers send to this address, so it
-                // must be the address of a host.
+                // A row without words is for an address to which peers send, so it must be the
+                // address of a host, and not an unspecified one.
                 let fits = self.words.is_empty() || !ip.is_unspecified();
                 fits.then_some(Value::Ip(ip))
             }

@@ -26,10 +26,11 @@ pub const MOST_WRITINGS: usize = 32;
 /// thread, which takes milliseconds.
 pub(crate) const IDLE_SECONDS: u32 = 2;
 
-/// One call moves at most this number of items ahead, and one more for each [`BYTES_PER_MOVE`] of
-/// the room that it makes; and at most [`MOST_MOVED_BYTES`]. After that, the oldest item leaves
-/// even if it was read. Without the moves for the room, a value of some KiB would push out small
-/// items that clients read. A value that is written in slices makes room in many calls.
+/// One call moves at most this number of old items to the head of the log, plus one item for each
+/// [`BYTES_PER_MOVE`] bytes of the room that it makes, and at most [`MOST_MOVED_BYTES`] bytes of
+/// items. After that, the oldest item leaves even if it was read. Without the moves for the room, a
+/// value of some KiB would push out small items that clients read. A value that is written in
+/// slices makes room in many calls.
 pub(crate) const MOST_MOVES: usize = 16;
 pub(crate) const BYTES_PER_MOVE: usize = 64;
 pub(crate) const MOST_MOVED_BYTES: usize = SLICE;

@@ -2,9 +2,9 @@
 //! §2.1, §4.1), without networking and without a clock.
 //!
 //! A [`Table`] has one of two [`Mode`]s. A cache never runs out of memory: it evicts its oldest
-//! items, but first moves items that clients read ahead. A store never loses an item: a write that
-//! finds no memory fails. Both modes have the same operations, and a batch hides the latency of
-//! memory ([`Table::get_batch`]).
+//! items, except those that clients have read, which become its youngest. A store never loses an
+//! item: a write that finds no memory fails. Both modes have the same operations, and a batch hides
+//! the latency of memory ([`Table::get_batch`]).
 //!
 //! ```
 //! use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table, Write};

@@ -93,10 +93,10 @@ impl Variant {
 
 /// Runs the steps with each of two variants of an endpoint that must behave alike, and panics at
 /// the first difference: in the packets, in the events of users and their order, in counters,
-/// histograms, msgbufs and sessions. One of the variants has only the general path, sends no rows,
-/// or has no lanes. A lane copies messages of any length that the queue lends, so calls may end
-/// earlier; therefore the queue is compared with lanes whose packets have one line, which the queue
-/// copies too.
+/// histograms, msgbufs and sessions. In each of three pairs, one variant lacks something: the
+/// common path, rows, or lanes. The variant without lanes is compared with lanes whose packets have
+/// one line. A lane with longer packets would copy messages that the queue lends, so calls might
+/// end earlier.
 pub fn variants(bytes: &[u8]) {
     let usual = Variant::usual();
     let listed = Variant {

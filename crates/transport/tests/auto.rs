@@ -175,7 +175,7 @@ fn an_acceptor_that_cannot_use_shared_memory_takes_udp() {
 }
 
 #[test]
-fn a_side_that_cannot_complete_shared_memory_offers_udp_alone_next() {
+fn a_side_that_cannot_complete_shared_memory_offers_only_udp_next() {
     let (mut a, mut b) = (Endpoint::new(1), Endpoint::new(2));
     let (pending, offer) = a.offer(&b.info(true));
     let (to_a, mut answer) = b.accept(&a.info(true), offer);

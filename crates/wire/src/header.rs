@@ -99,9 +99,10 @@ impl Flags {
     /// residence of the request. Without the flag, the server need not measure it (rule S10).
     pub const SAMPLE: Self = Self(16);
 
-    /// The same bit in a REQ of a request of several packets, whose CRs carry the residence anyway:
-    /// the next packet of the request follows immediately, so the server may return the credits of
-    /// both together (rule S7). A server that does not know this meaning returns them one by one.
+    /// The bit of [`Self::SAMPLE`] in a REQ of a request of several packets. There it has another
+    /// meaning, because CRs carry the residence anyway: the next packet of the request follows
+    /// immediately, so the server may return the credits of both together (rule S7). A server that
+    /// does not know this meaning returns them one by one.
     pub const FOLLOWED: Self = Self::SAMPLE;
 
     /// The flags that a CR, RFR or CHALLENGE may have: they cannot have an acknowledgement vector,

@@ -36,8 +36,8 @@ impl Remote for Xdp {
     }
 }
 
-/// The transport of an `auto` endpoint whose program chooses it at run time; the options of UDP are
-/// the endpoint's.
+/// Opens `xdp` for an `auto` endpoint whose program chooses the transport at run time. The
+/// endpoint's options of UDP replace those in `self`.
 impl OpenRemote for Options {
     fn open(&self, udp: udp::Options) -> io::Result<OpenedRemote> {
         let halves = Xdp::open(&Self {

@@ -57,9 +57,9 @@ enum Holder {
 /// The processes that may have the program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access<'a> {
-    /// This one, and all of its user.
+    /// This process, and all others of its user.
     OfUser,
-    /// This one alone.
+    /// This process alone.
     Alone,
     /// The daemon at this path.
     Daemon(&'a Path),
@@ -313,8 +313,9 @@ pub(crate) struct Queue {
 struct Places {
     /// For each share, whether an endpoint has it.
     taken: Vec<bool>,
-    /// Shares whose frames for received packets the kernel got. It uses its empty frames in turns,
-    /// so with fewer of them more stay in the processor's caches.
+    /// The number of shares whose frames for received packets the kernel has got. The kernel uses
+    /// its empty frames in turn, so the fewer it has, the more of them stay in the processor's
+    /// caches.
     filled: usize,
 }
 

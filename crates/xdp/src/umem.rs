@@ -78,7 +78,7 @@ impl Umem {
         self.mapping.base().as_ptr()
     }
 
-    /// Copies `len` bytes from `at` to `to_at` in another region, as a kernel does that has both
+    /// Copies `len` bytes from `at` to `to_at` in another region, like a kernel that has both
     /// places.
     ///
     /// # Panics

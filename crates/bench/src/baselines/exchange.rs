@@ -69,7 +69,7 @@ struct Params {
     batch: u32,
     /// Whether this process has the first end.
     is_first: bool,
-    /// Whether it makes requests, and reports the rate of their answers.
+    /// Whether this process makes requests, and reports the rate of their answers.
     issues: bool,
     span: Duration,
 }

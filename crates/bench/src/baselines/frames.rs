@@ -2,9 +2,8 @@
 //! same link, and both sides write and check checksums.
 //!
 //! [`Side`] writes and reads these packets; `rtt`, `exchange`, `bulk` and `wake` measure. The
-//! addresses are made up, because the side takes every packet. The sides over DPDK use one
-//! type of the library, [`Bare`], which calls DPDK's functions for bursts through one C function
-//! each.
+//! addresses are made up, because the side takes every packet. The sides over DPDK use one type of
+//! the library, [`Bare`], which receives or sends a burst with one call of a C function.
 
 pub(crate) mod bulk;
 pub(crate) mod exchange;
@@ -30,7 +29,8 @@ pub(crate) const LIBRARY_HEADER: usize = 24;
 /// The port of both sides, which tells their packets from others on the link, such as ARP packets.
 const PORT: u16 = 7_771;
 
-/// How long a side tries to send when the device takes no packets: its peer may have just opened.
+/// How long a side tries to send when the device takes no packets, because its peer may have just
+/// opened.
 const ALONE: Duration = LOST;
 
 /// A packet without an answer is lost after this time. On a busy machine, the other process may not
@@ -110,7 +110,7 @@ fn send_patiently(bare: &mut Bare) {
 #[derive(Debug)]
 struct Side {
     port: Port,
-    /// The packets that it sends, and those that it receives.
+    /// The form of the packets that this side sends, and of those that it receives.
     out: Form,
     into: Form,
 }

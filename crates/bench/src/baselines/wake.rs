@@ -21,7 +21,7 @@ use harness::seat::Seats;
 /// Sends packets to a process that sleeps.
 pub(crate) const PING: Role = Role::new("wake-ping", ping);
 
-/// Sleeps, and answers them.
+/// Sleeps until a packet comes, and answers it.
 pub(crate) const ECHO: Role = Role::new("wake-echo", echo);
 
 /// Bytes of a packet.

@@ -315,8 +315,8 @@ fn measure<T: Medium>(parent: &Parent, errand: &Errand<Messages>) -> anyhow::Res
     let begin = Instant::now();
     let start = run_until(&mut rpc, |_, _| true)?;
     let last = run_until(&mut rpc, |_, elapsed| elapsed >= errand.span)?;
-    // If there are few messages, part of one would distort the rate, so the measured time begins
-    // and ends at the end of a message.
+    // If there are few messages, a part of a message would distort the rate, so the measured time
+    // begins and ends with the end of a message.
     let end = run_until(&mut rpc, |sender, _| sender.completed > last)?;
     let values = vec![errand.job.gbps(end - start, begin.elapsed())];
     let side = Side::read(&mut rpc)?;

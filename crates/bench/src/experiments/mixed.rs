@@ -49,7 +49,7 @@ const SMALL: u32 = 32;
 const IS_LARGE: u64 = 1 << 63;
 /// Small RPCs of a round in the simulator.
 const SIMULATED: u32 = 1_000;
-/// Approximate real time that they take to simulate.
+/// Approximate real time of their simulation.
 const SIMULATING: Duration = Duration::from_millis(80);
 /// Small RPCs that do not count, while caches and buffers warm up.
 const WARM_UP: u64 = 500;

@@ -132,7 +132,7 @@ fn cases(transports: &[Transport]) -> Vec<Case> {
             cases.push(case);
         }
         if transport.has_link() {
-            // Both ends of a link are not in one process.
+            // The two ends of a link are in two processes, and this measurement has only one.
             continue;
         }
         let params: [(&str, Value); 3] = [

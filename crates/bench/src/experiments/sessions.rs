@@ -1,12 +1,12 @@
 //! `sessions`: the price of many sessions between two endpoints, in speed and in memory.
 //!
 //! The memory of a process is its resident pages, except pages of the program's file, plus the
-//! message buffers in use. The memory before the first session is subtracted. The sum over both
-//! processes is divided by the number of sessions' sides, two for each session. Resident pages
-//! include the regions of message buffers, unless these are in huge pages. Therefore a buffer in
-//! use counts twice if it is not in huge pages; without the addition, a buffer in huge pages would
-//! not count at all. Memory that all sessions share also counts: rings, connections of the control
-//! plane.
+//! bytes of the message buffers in use. The memory before the first session is subtracted. The sum
+//! over both processes is divided by the number of sessions' sides, two for each session. Resident
+//! pages include the regions of message buffers, unless these are in huge pages. So a buffer in use
+//! counts twice if it is not in huge pages. But if message buffers were not added, a buffer in huge
+//! pages would not count at all. Memory that all sessions share also counts: rings, connections of
+//! the control plane.
 //!
 //! The client draws the sessions of its calls eight calls ahead and prefetches them
 //! ([`Cx::prefetch`](dunlin::Cx)), as a program with many sessions would.

@@ -43,8 +43,8 @@ pub enum Bound {
     Spread,
 }
 
-/// The aims for the rate over memif, beside eRPC over its own transport there, of datagrams with
-/// one packet and with several.
+/// The aims for the rate over memif, against eRPC over its own transport for memif: with one packet
+/// in each datagram, and with several.
 const OVER_ERPC: [Aim; 2] = [
     over_erpc(&[("size", "32"), ("packing", "false")], 1.5),
     over_erpc(&[("size", "32"), ("packing", "true")], 2.5),

@@ -33,17 +33,19 @@ thread_local! {
     static PLACES: RefCell<Places> = RefCell::default();
 }
 
-/// The last place of each name, for a program's own threads.
+/// The address or path that a test last gave for each text of a page. Threads that a program starts
+/// look here.
 static OF_ANY: Mutex<Places> = Mutex::new(Places::new());
 
-/// The place that stands for one on a page.
+/// The address or path that takes the place of a text on a page, such as `"host:31850"`.
 fn at(shown: &str) -> String {
     let own = PLACES.with_borrow(|places| places.get(shown).cloned());
     let place = own.or_else(|| OF_ANY.lock().unwrap().get(shown).cloned());
     place.unwrap_or_else(|| panic!("the test names no place for {shown}"))
 }
 
-/// Names a place that stands for one on a page, for the programs that this thread runs.
+/// Gives an address or path that takes the place of a text on a page, in the programs that this
+/// thread runs.
 fn place(shown: &'static str, stands_for: impl ToString) {
     let place = stands_for.to_string();
     OF_ANY.lock().unwrap().insert(shown, place.clone());

@@ -12,7 +12,7 @@ fn it_starts_full() {
 }
 
 #[test]
-fn ten_calls_or_a_tenth_of_a_second_are_one_repeat() {
+fn ten_calls_or_a_tenth_of_a_second_earn_one_repeat() {
     let mut budget = Budget::full(Nanos::ZERO);
     while budget.take(Nanos::ZERO) {}
     (0..9).for_each(|_| budget.on_call());

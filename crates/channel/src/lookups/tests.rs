@@ -50,7 +50,7 @@ fn while_a_look_up_hangs_no_other_begins() {
 }
 
 #[test]
-fn an_end_without_a_look_up_does_not_move_the_next_one() {
+fn an_end_that_belongs_to_no_look_up_does_not_move_the_next_look_up() {
     let mut lookups = lookups();
     assert!(lookups.begin(Nanos::ZERO));
     lookups.on_end(SECOND);

@@ -112,7 +112,7 @@ fn a_repeat_of_an_idempotent_call_goes_to_another_server() {
 }
 
 #[test]
-fn a_server_that_shuts_down_is_left_at_once_and_let_go_at_its_last_call() {
+fn a_server_that_shuts_down_gets_no_calls_and_is_disconnected_after_its_last_one() {
     let (mut machine, links) = open(&["a", "b"], Config::DEFAULT);
     let mut calls: Vec<(AttemptId, LinkId)> = Vec::new();
     while calls.iter().filter(|(_, link)| *link == links[0]).count() < 2 {

@@ -42,7 +42,7 @@ fn calls_of_a_slow_server_count_at_most_four_times() {
 }
 
 #[test]
-fn idle_servers_get_calls_as_often_as_they_are_quick() {
+fn idle_servers_get_calls_in_proportion_to_their_speed() {
     let (slow, quick, mut rng) = (load(0, 9, ENOUGH), load(0, 1, ENOUGH), Rng::new(3));
     let slow_got = (0..10_000)
         .filter(|_| slow.is_less(quick, &mut rng))

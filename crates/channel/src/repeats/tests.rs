@@ -18,7 +18,7 @@ fn repeats() -> Repeats {
 }
 
 #[test]
-fn a_request_that_may_have_run_has_three_attempts_and_only_if_it_may_run_twice() {
+fn a_request_that_may_have_run_is_repeated_twice_at_most_and_only_if_it_may_run_twice() {
     let (mut repeats, mut failures) = (repeats(), Failures::default());
     assert_eq!(repeats.on_failure(&mut failures, &lost(), false, NOW), None);
     let mut failures = Failures::default();

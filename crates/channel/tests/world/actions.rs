@@ -227,7 +227,7 @@ impl World {
             Event::LookedUp => {
                 let listed = self.servers.iter().filter(|server| server.is_listed);
                 let mut names: Vec<String> = listed.map(|server| server.name.clone()).collect();
-                // The same address twice is the same address.
+                // An address that is listed twice must count as one.
                 names.extend(names.first().cloned());
                 let words = names.iter().map(String::as_str);
                 self.driver.machine.on_addresses(words, self.now);

@@ -89,7 +89,8 @@ impl World {
         }
     }
 
-    /// The end of a request that has just arrived, the time until it, and whether its handler runs.
+    /// Decides how a request that has just arrived ends, how long that takes, and whether its
+    /// handler runs.
     pub(crate) fn serve(&mut self, at: usize) -> (Outcome, Nanos, bool) {
         let server = &self.servers[at];
         let takes = self.rng.micros(1, server.takes_us);

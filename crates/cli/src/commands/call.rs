@@ -58,7 +58,7 @@ pub(crate) struct Args {
     /// Metadata to send with the call; can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     meta: Vec<String>,
-    /// Longest time to wait for the server, without the call itself
+    /// Longest time to wait for the server; the time of the call is not counted
     #[arg(short, long, value_name = "TIME", default_value = "5", value_parser = span)]
     timeout: Duration,
     #[command(flatten)]

@@ -53,7 +53,7 @@ struct Row<'a> {
     range: String,
     meaning: &'a str,
     variable: String,
-    /// The option from which it takes its value unless it is set.
+    /// The option whose value this one takes unless it is set itself.
     follows: Option<&'a str>,
 }
 

@@ -123,7 +123,7 @@ fn a_peer_may_refuse_a_case() {
 }
 
 #[test]
-fn programs_that_do_not_keep_the_contract_end_it_with_exit_code_1_and_a_reason() {
+fn programs_that_break_the_contract_end_the_command_with_exit_code_1_and_a_reason() {
     let unit = r#"echo '{"figures":[{"metric":"rtt_p50","unit":"us","value":1}]}'"#;
     for (name, script, what) in [
         ("babbles", "echo hello", "it printed \"hello\""),

@@ -48,7 +48,7 @@ fn three_challenges_and_the_wait_for_the_last_take_one_timeout() {
 }
 
 #[test]
-fn bytes_prove_an_address_over_their_connection_alone_and_once() {
+fn bytes_prove_an_address_once_and_only_over_their_connection() {
     let mut proofs = begun();
     proofs.begin(proving(2), LinkId(4), SECRET, Nanos(6));
     for (link, secret) in [(LINK, SECRET + 1), (LinkId(5), SECRET)] {

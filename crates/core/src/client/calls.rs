@@ -281,8 +281,8 @@ impl Call {
         }
     }
 
-    /// Notes that the transport may read the request until its sequence reaches `end`. Zero: the
-    /// transport has a copy.
+    /// Notes that the transport may read the request until the transport's sequence reaches `end`.
+    /// Zero: the transport has a copy.
     #[inline(always)]
     fn lend_until(&mut self, end: TxSeq) {
         if end != TxSeq(0) {

@@ -1,9 +1,9 @@
 //! The slots that keep their entry in the table of calls from one call to the next: the next call
 //! in such a slot needs no search for a free entry, and its entry is in the cache.
 //!
-//! Invariant: a slot is listed if and only if its entry, in use or not, is not loose. At most
-//! [`MOST`] slots are listed, so their entries fit into a second-level cache. Called by
-//! `client/calls`.
+//! Invariant: a slot is listed if and only if it has an entry, in use or not, without the mark
+//! `CallMarks::LOOSE`. At most [`MOST`] slots are listed, so their entries fit into a second-level
+//! cache. Called by `client/calls`.
 
 use crate::handle::SlotIdx;
 use crate::session::slots::SlotRange;

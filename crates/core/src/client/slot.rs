@@ -87,7 +87,7 @@ impl Slot {
         self.entry()
     }
 
-    /// The same index, or [`CallIdx::NONE`], which is in no table.
+    /// Like [`Self::kept`], but [`CallIdx::NONE`], an index that is in no table, instead of `None`.
     #[inline(always)]
     pub(super) const fn kept_or_none(self) -> CallIdx {
         debug_assert!(self.is_free());
@@ -101,7 +101,7 @@ impl Slot {
         debug_assert!(before == CallIdx::NONE || before != call || self.is_free());
     }
 
-    /// Occupies the free slot with the request of its entry. The request waits only for its answer.
+    /// Occupies the free slot with the call of its entry. A whole response will end the call.
     #[inline(always)]
     pub(super) fn occupy(&mut self) {
         debug_assert!(self.is_free() && self.call != CallIdx::NONE);

@@ -146,8 +146,8 @@ pub(crate) mod swift {
     /// The gain for each answer to a window of nearly one packet. Many such windows share the
     /// queue, and with larger steps the queue would swing between empty and full: at 25 Gb/s with
     /// 100 KB, three times this gain loses 0.9 %. A smaller window gets fewer answers, so its gain
-    /// is divided by its square root. Otherwise, a thousand windows of 0.07 to 0.23 packets would
-    /// need more than 25 ms to become equal.
+    /// is this one divided by the square root of the window. Otherwise, a thousand windows of 0.07
+    /// to 0.23 packets would need more than 25 ms to become equal.
     pub(crate) const SMALL_GAIN: f64 = 0.03;
     /// The number of samples for which a window below one packet extrapolates its last two delays.
     /// It is small, because the difference of two delays is mostly noise.

@@ -149,7 +149,7 @@ impl Pacer {
         self.change(flow, way, |flow| flow.on_loss(now))
     }
 
-    /// Informs the scheme that packets have arrived which had waited for a thread. False if the
+    /// Informs the scheme that packets that had waited for a thread have arrived. False if the
     /// session has no flow.
     pub(crate) fn on_wait(&mut self, flow: FlowIdx, way: Way, packets: u32) -> bool {
         self.change(flow, way, |flow| flow.on_wait(packets))

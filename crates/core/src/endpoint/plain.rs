@@ -58,7 +58,7 @@ struct Cursor {
     plain: u64,
     /// Packets that looked ordinary, but could not take the common path.
     declined: u64,
-    /// The frame is tried again, because the first attempt came before the endpoint had caught up.
+    /// The frame is tried again, because its first attempt came before [`Engine::catch_up`].
     again: bool,
 }
 
@@ -71,12 +71,12 @@ enum Running {
 }
 
 /// A guard for the time in which a user function runs. If the function panics, the guard notes
-/// that, and the burst continues after its packet. It costs nothing if the function returns.
-/// `LONE`: the burst has no other packet.
+/// that, and the burst continues after the packet for which the function ran. The guard costs
+/// nothing if the function returns. `LONE`: the burst has no other packet.
 struct Blame<'a, const LONE: bool, N: Fn() -> (usize, usize) + Clone> {
     cursor: &'a mut Cursor,
     /// Finds the frame and the offset with which the burst continues. This is a function, because
-    /// the loop over frames does not count them.
+    /// the loop over frames keeps no count of them: they are counted only after a panic.
     next: N,
     running: Running,
 }
@@ -158,8 +158,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
     }
 
     /// Handles the only frame of a burst. The frame is not one ordinary packet; or the common path
-    /// has declined it (`has_declined`), because the endpoint had not caught up. Returns the type
-    /// whose dispatch handler has run.
+    /// has declined it (`has_declined`), perhaps because [`Engine::catch_up`] had not run. Returns
+    /// the type whose dispatch handler has run.
     #[cold]
     #[inline(never)]
     fn receive_apart(&mut self, has_declined: bool) -> Dispatched {

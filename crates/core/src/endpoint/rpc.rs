@@ -64,7 +64,8 @@ pub(crate) struct Engine<X, C, App> {
     /// The tap that sees packets.
     pub(super) tap: Option<Tapping>,
     pub(super) idle_iterations: u32,
-    /// Idle iterations between two readings of the clock, less one (a power of two less one).
+    /// A mask of low bits: an idle iteration reads the clock if these bits of `idle_iterations` are
+    /// 0.
     pub(super) idle_mask: u32,
     /// When the endpoint last looked at the RX queue, to the precision of the clock readings.
     pub(super) last_burst: Nanos,

@@ -1,5 +1,6 @@
 //! The end of an iteration: its packets go to the transport, and a dispatch handler that took long
-//! is treated as slow. Called by the event loop, and before a slow handler runs.
+//! is treated as slow. "CLOCK 2" marks the second reading of the clock in an iteration; the event
+//! loop has the first. Called by the event loop, and before a slow handler runs.
 
 use crate::client::calls::Calls;
 use crate::context::Context;
@@ -85,7 +86,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
                 self.tx.send(outbox.lane(), &[])
             }
         };
-        // The next iteration asks for `done`: no msgbuf waits for these packets.
+        // No msgbuf waits for these packets, so it is enough that the next iteration asks for
+        // `done`.
         outbox.clear_plain(end);
     }
 
@@ -155,9 +157,9 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             return self.tx.settle();
         }
         stats.on_unstaged(outbox.take_unstaged());
-        // CLOCK 2: before the burst if some client measures, because the answers leave at this
-        // time; also if the burst is long, because the transport's time must not count as the
-        // handlers'.
+        // CLOCK 2: before the burst if answers must state how long their requests stayed, because
+        // they leave at this time. Also before it if the burst is long, because the transport's
+        // time must not count as the handlers'.
         let measures = outbox.measures();
         let early = measures || count >= MANY;
         let mut leaving = match early {

@@ -34,7 +34,7 @@ fn a_placeholder_belongs_to_no_endpoint() {
 }
 
 #[test]
-fn a_ticket_works_at_its_endpoint_alone() {
+fn a_ticket_works_only_at_its_endpoint() {
     let id = RequestId {
         index: RequestIdx(3),
         generation: 1,
@@ -90,6 +90,6 @@ fn threads_never_take_the_same_number() {
 
 #[test]
 #[should_panic(expected = "1 to 2^24 - 1")]
-fn the_number_of_no_endpoint_cannot_be_chosen() {
+fn the_number_that_means_no_endpoint_cannot_be_chosen() {
     EndpointNum::chosen(0);
 }

@@ -112,8 +112,8 @@ impl Outbox {
         }
     }
 
-    /// Begins the positions at this one, because the transport may have sent packets before the
-    /// endpoint got it.
+    /// Begins the positions at this one, because the transport may have sent packets before this
+    /// endpoint took it over.
     pub(crate) fn begin_at(&mut self, position: TxSeq) {
         debug_assert!(self.is_empty(), "packets already have positions");
         self.base = position;

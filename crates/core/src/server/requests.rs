@@ -208,8 +208,8 @@ impl InboundRequest {
         u16::from_le_bytes([self.state as u8, self.marks.0]) == u16::from_le_bytes(plain)
     }
 
-    /// Notes that an answer was sent. The transport may read the response until its sequence
-    /// reaches `end`. Zero: the transport has a copy.
+    /// Notes that an answer was sent. The transport may read the response until the transport's
+    /// sequence reaches `end`. Zero: the transport has a copy.
     #[inline(always)]
     fn on_sent(&mut self, end: TxSeq) {
         if end != TxSeq(0) {

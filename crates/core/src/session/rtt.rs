@@ -120,8 +120,8 @@ fn stored(time: Nanos) -> u32 {
 /// costs each side another reading of the clock, and the estimate does not need every answer.
 pub(crate) const SAMPLE_INTERVAL: Nanos = Nanos::from_micros(10);
 
-/// The same interval for a session without congestion control, whose samples only serve its
-/// timeouts, on an endpoint with `sessions` sessions.
+/// The shortest time between two samples of a session without congestion control, on an endpoint
+/// with `sessions` sessions. Such samples serve only for timeouts.
 ///
 /// A request that asks for a sample, and its answer, leave the common path at both ends. With the
 /// shorter interval and millions of RPCs per second, every tenth request would ask. The interval

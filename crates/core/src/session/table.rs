@@ -396,7 +396,8 @@ impl Sessions {
         }
     }
 
-    /// Gives the session what it lacks by [`Self::hide`], if it has not ended.
+    /// Gives back to the session the slot or credit that [`Self::hide`] took, if the session has
+    /// not ended.
     #[cfg(feature = "mutants")]
     pub(crate) fn unhide(&mut self) {
         let Some((session, slot)) = self.hidden.take() else {

@@ -67,7 +67,7 @@ impl Probes {
         self.probed.is_none()
     }
 
-    /// Notes that packets have arrived that left only once, and none of which was a probe.
+    /// Notes an arrival of packets that were sent only once, and none of which was a probe.
     pub(super) fn on_arrivals(&mut self) {
         (self.asks, self.early) = (0, 0);
     }

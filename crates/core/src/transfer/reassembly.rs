@@ -93,7 +93,8 @@ impl Reassembly {
         self.bytes_of.get(&session).copied().unwrap_or(0)
     }
 
-    /// Whether the bytes of all sessions and of all requests have the same sum.
+    /// Whether the bytes of all sessions and of all requests have the same sum, which is the budget
+    /// in use, and whether each entry in use has a request.
     pub(crate) fn is_sum_right(&self) -> bool {
         let bytes: u64 = self.bytes_of.values().sum();
         let all = self

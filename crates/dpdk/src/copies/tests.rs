@@ -10,7 +10,7 @@ fn counts(copies: &Copies, sent: u64) -> Vec<(&'static str, u64)> {
 }
 
 #[test]
-fn packets_neither_lent_nor_long_have_the_cause_of_the_endpoint() {
+fn packets_copied_for_no_cause_of_their_own_have_the_cause_of_the_endpoint() {
     for (other, name) in [
         (Other::Off, "tx_copied_off"),
         (Other::Device, "tx_copied_device"),

@@ -30,8 +30,8 @@ pub(crate) struct Received {
     /// A bit for each place: the network marked the packet "congestion experienced".
     marked: u32,
     fresh: Range<usize>,
-    /// Bytes from the handle of a fresh packet to its first byte, if that is the same for all; else
-    /// 0, and `bytes` has the addresses.
+    /// Bytes from the handle of a fresh packet to its first byte, if this distance is the same for
+    /// all fresh packets. Otherwise 0, and `bytes` has the addresses.
     start: usize,
     /// Whether the packets may be of several pools, in pieces, or shared.
     is_mixed: bool,

@@ -35,8 +35,9 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Whether the device may read a region whose bytes begin at `base`. If it is new, `share`
-    /// makes its memory readable, and returns whether that succeeds; it also takes memory away.
+    /// Whether the device may read a region whose bytes begin at `base`. If the region is new,
+    /// `share` makes its memory readable. `share` gets memory, and true to make it readable or
+    /// false to take it from the device; it returns whether that succeeds.
     ///
     /// Memory that the program brings is copied, because it comes and goes with each message.
     pub(super) fn may_read(

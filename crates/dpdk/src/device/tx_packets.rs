@@ -35,7 +35,8 @@ pub(crate) struct TxPackets {
 unsafe impl Send for TxPackets {}
 
 impl TxPackets {
-    /// No packets yet. The empty ones to come have this room, this far from their handles.
+    /// No packets yet. Each empty packet will have `room` bytes of room, which begin `start` bytes
+    /// after its handle.
     pub(super) fn new(start: usize, room: u32) -> Self {
         Self {
             handles: [std::ptr::null_mut(); PLACES],

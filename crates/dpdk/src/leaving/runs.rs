@@ -17,7 +17,7 @@ pub(crate) type Line = [u8; MAX_INLINE];
 
 impl Leaving {
     /// Sends packets of `len` bytes, each of which fits a line, in datagrams of their own, up to
-    /// one of which `line_of` returns no line. Returns their number.
+    /// the first packet for which `line_of` returns `None`. Returns the number of packets sent.
     #[inline]
     pub(crate) fn send_short<'l, T>(
         &mut self,
@@ -114,8 +114,9 @@ impl Leaving {
         (LONG..self.lend).contains(&len)
     }
 
-    /// Like [`Self::append`], for packets of `len` bytes that fit a line each: those that share a
-    /// datagram, up to one of which `line_of` returns no line. Returns their number.
+    /// Like [`Self::append`], for packets of `len` bytes that fit a line each. Adds as many as
+    /// share one datagram, up to the first packet for which `line_of` returns `None`. Returns their
+    /// number.
     #[inline]
     pub(crate) fn append_short<'l, T>(
         &mut self,

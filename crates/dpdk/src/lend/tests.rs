@@ -9,7 +9,7 @@ fn finish(flag: *const AtomicU8) {
 }
 
 #[test]
-fn places_advance_in_order_although_the_device_finishes_in_any() {
+fn places_advance_in_order_although_the_device_finishes_in_any_order() {
     let mut lent = Lent::new();
     let given = TxSeq(9);
     assert_eq!(lent.done(given), given);

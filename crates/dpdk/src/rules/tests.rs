@@ -257,7 +257,7 @@ fn count(rx: &DpdkRx, name: &str) -> u64 {
 }
 
 #[test]
-fn each_endpoint_gets_a_queue_as_long_as_there_are_some() {
+fn each_endpoint_gets_a_queue_as_long_as_queues_are_left() {
     let port = port(0, false);
     let mut endpoints = PORTS.map(|number| endpoint(port, number));
     assert_eq!(played(0).rules, [(1, PORTS[0]), (2, PORTS[1])]);
@@ -300,7 +300,8 @@ fn the_keeper_looks_at_the_queue_of_an_endpoint_that_does_not() {
         assert_eq!(burst(rx), <[Vec<u8>; 0]>::default());
     }
     arrive(1, 1, PORTS[0], b"a packet");
-    // It has polled just now; the second look finds that it has not polled since.
+    // The endpoint has polled just now. Only the second look finds that it has not polled since the
+    // first one.
     port.on_time(1);
     assert_eq!(played(1).queues[1].len(), 1);
     assert!(port.on_time(2));
@@ -324,7 +325,7 @@ fn the_keeper_looks_at_the_queue_of_an_endpoint_that_does_not() {
 }
 
 #[test]
-fn an_endpoint_that_wakes_looks_at_the_queues_of_those_that_sleep_on() {
+fn an_endpoint_that_wakes_looks_at_the_queues_of_endpoints_that_still_sleep() {
     let port = port(3, false);
     let mut woken = endpoint(port, PORTS[0]);
     let mut sleeper = endpoint(port, PORTS[1]);
@@ -341,7 +342,8 @@ fn an_endpoint_that_wakes_looks_at_the_queues_of_those_that_sleep_on() {
     assert!(!sleeper.seat().inbox.is_asleep(), "it was woken");
     sleeper.wake();
     assert_eq!(burst(&mut sleeper), [b"for the sleeper"]);
-    // While one is awake, the device rings for none, so the next sleep of the other hides nothing.
+    // While one endpoint is awake, the device rings for no packet. So an endpoint that wakes looks
+    // at the other queues, and finds this one.
     woken.sleep();
     arrive(3, 2, PORTS[1], b"for one awake");
     woken.wake();

@@ -63,8 +63,8 @@ impl Harness for Auto {
 
     fn open() -> HalvesOver<Dpdk> {
         let dpdk = options(next_memif(), udp::Options::default().data_size);
-        // The limit of `auto` is that of shared memory, for which packets may be longer than the
-        // device has them.
+        // The limit of `auto` is the limit of shared memory, which is longer than the packets of
+        // the device may be. These tests use the device, so they need its limit.
         static OF_DEVICE: OnceLock<u32> = OnceLock::new();
         let of_device = OF_DEVICE.get_or_init(|| Dpdk::open(&dpdk).unwrap().limits.data_size);
         let shm = shm::Options::default();

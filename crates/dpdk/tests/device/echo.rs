@@ -25,7 +25,7 @@ const PATIENT: Nanos = Nanos::from_secs(30);
 struct Calls {
     done: u64,
     wrong: u64,
-    /// Those whose peer has failed.
+    /// Calls that ended because their peer failed.
     failed: u64,
 }
 

@@ -289,7 +289,7 @@ fn a_sleeping_endpoint_costs_little() {
     assert_eq!(child.line(), "done");
 }
 
-/// The files in these folders, and the sockets of the kernel with a name.
+/// The files in the folders in which DPDK, or a device, could leave some.
 fn traces() -> BTreeSet<String> {
     let folders = ["/dev/hugepages", "/dev/shm", "/run", "/var/run/dpdk"].map(PathBuf::from);
     let mut traces = BTreeSet::new();
@@ -301,7 +301,7 @@ fn traces() -> BTreeSet<String> {
     traces
 }
 
-/// The socket of the child that is killed, without a file.
+/// The socket of the child that is killed: a name of the kernel, without a file.
 fn socket_of(process: impl std::fmt::Display) -> String {
     format!("/dunlin-memif-{process}")
 }

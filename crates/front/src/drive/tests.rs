@@ -11,7 +11,7 @@ fn looks(is_quiet: impl Fn(u32) -> bool) -> Vec<u32> {
 }
 
 #[test]
-fn a_busy_thread_looks_at_every_32nd_iteration_and_a_quiet_one_at_every_eighth() {
+fn a_busy_thread_looks_in_every_32nd_iteration_and_a_quiet_one_in_every_eighth() {
     assert_eq!(looks(|_| false), [32, 64, 96]);
     let quiet: Vec<u32> = (8..=96).step_by(8).collect();
     assert_eq!(looks(|_| true), quiet);

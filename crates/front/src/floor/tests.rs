@@ -35,7 +35,7 @@ fn clients_have_the_floor_one_at_a_time_and_in_the_order_of_the_line() {
 }
 
 #[test]
-fn a_thread_sees_its_client_once_that_may_have_the_floor() {
+fn a_thread_sees_once_that_its_client_may_have_the_floor() {
     let floor = Floor::new(100, 10);
     assert_eq!(floor.next_of(0), None);
     let [one, two, three] = SEATS.map(|seat| floor.on_wish(seat));

@@ -85,7 +85,7 @@ fn phase(latency_ns: u64) -> Stats {
 }
 
 #[test]
-fn a_client_that_is_slower_than_while_another_server_is_attacked_is_a_fault() {
+fn a_client_slower_than_during_an_attack_on_another_server_is_a_fault() {
     let slow = |seen: &mut Seen| {
         let mut add = |_| seen.add(Phase::Attacked, phase(3_100_000), Vec::new());
         (0..4).for_each(&mut add);

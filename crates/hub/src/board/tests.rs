@@ -20,7 +20,7 @@ impl Wake for Woken {
 }
 
 #[test]
-fn a_wait_after_a_change_counts_as_new() {
+fn a_time_that_is_noted_again_after_a_change_counts_as_new() {
     let (board, mut name) = (Board::default(), None);
     let mut wait = || {
         let idle = Context::from_waker(Waker::noop());

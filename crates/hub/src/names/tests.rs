@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_name_has_one_look_up_at_a_time_and_each_channel_one_that_began_after_it_asked() {
+fn a_name_has_one_look_up_at_a_time_and_it_serves_only_channels_that_asked_before_it_began() {
     let (mut names, [one, other]) = (Names::default(), ["a:1", "b:1"].map(Arc::from));
     assert!(names.on_ask(&one, (1, 0)));
     assert!(names.on_ask(&other, (1, 1)), "another name does not wait");

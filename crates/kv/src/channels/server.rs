@@ -241,8 +241,9 @@ const fn gone(has_hub_ended: bool) -> Failed {
     }
 }
 
-/// Whether a call failed because the hub has ended. [`ChannelError::Hub`]: the hub of the process
-/// has ended, as the server's first channel keeps it otherwise, and no other one can be started.
+/// Whether a call failed because the hub has ended. [`ChannelError::Hub`] also means that: the
+/// server's first channel keeps the hub of the process, so a new hub is only asked for, and cannot
+/// be started, after that one has ended.
 fn has_ended(error: &ChannelError) -> bool {
     match error {
         ChannelError::Closed | ChannelError::Hub(_) => true,

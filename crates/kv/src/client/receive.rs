@@ -166,14 +166,15 @@ impl Client {
         self.is_stirred = true;
     }
 
-    /// The first map, if the bug is planted that the client uses it forever.
+    /// The map to use. With a planted bug, the client uses its first map forever.
     #[cfg(feature = "mutants")]
     fn old_map(&self, map: Map) -> Map {
         let is_planted = self.shows(super::options::Mutant::OldMap);
         self.map.clone().filter(|_| is_planted).unwrap_or(map)
     }
 
-    /// The item of the previous get, if it had the same key and the bug is planted.
+    /// The item to return. With a planted bug, it is the item of the previous get, if that had the
+    /// same key.
     #[cfg(feature = "mutants")]
     fn old_read(&mut self, request: &MsgBuf, found: Found) -> Found {
         match Request::decode(request.data()) {

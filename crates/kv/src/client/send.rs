@@ -53,8 +53,8 @@ impl Client {
         self.waiting.push_back(place);
     }
 
-    /// Makes a failed call wait, if the rules and the budget of repeats allow another attempt, for
-    /// another session or until a server is no longer overloaded. False: it is not repeated.
+    /// If the rules and the budget of repeats allow another attempt, makes a failed call wait: for
+    /// another session, or until a server is no longer overloaded. False: the call is not repeated.
     pub(super) fn try_later(&mut self, place: u32, error: RpcError, cx: &mut Cx<'_>) -> bool {
         let may_repeat = self.may_repeat(place);
         let call = self.calls.get_mut(place);

@@ -154,7 +154,8 @@ impl Fleet {
         begun
     }
 
-    /// A server other than the owner, if the owner is down and the bug is planted.
+    /// The server for an operation: its owner. With a planted bug, it is another server if the
+    /// owner is down.
     #[cfg(feature = "mutants")]
     fn other_owner(&self, owner: Option<ServerId>) -> Option<ServerId> {
         let is_planted = self.options.client.mutant == Some(crate::Mutant::OtherOwner);

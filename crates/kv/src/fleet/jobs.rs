@@ -11,7 +11,7 @@ pub(super) enum Job {
     /// An operation of a program at one server.
     One {
         token: Token,
-        /// Whether its end may be that there is no item.
+        /// Whether the operation may end without an item.
         is_get: bool,
     },
     /// Some keys of a get of many: the place of the get, and the indices of the keys in it.

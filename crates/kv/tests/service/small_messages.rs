@@ -17,8 +17,8 @@ use dunlin_transport::shm::Shm;
 /// The most bytes of a message that most servers here accept and send.
 const MOST: u32 = 4096;
 
-/// The same of a server that accepts a get of the longest key, but not a request for many keys with
-/// this key alone, which is five bytes longer.
+/// The limit of the smallest server. It accepts a get of the longest key, but not the request for
+/// many keys that has only this key, because that is five bytes longer.
 const LEAST: u32 = 260;
 
 /// Bytes before the value in an answer.

@@ -53,7 +53,7 @@ fn a_place_is_free_again_when_it_is_dropped() {
 }
 
 #[test]
-fn tasks_that_wait_are_woken_one_for_a_place_and_in_turn() {
+fn each_place_that_becomes_free_wakes_the_next_waiting_task() {
     let places = Places::new(1);
     let place = places.take();
     let mut tasks = [(); 3].map(|()| Task::new());

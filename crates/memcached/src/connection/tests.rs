@@ -177,7 +177,7 @@ fn a_value_of_two_gigabytes_takes_no_memory() {
 
 /// The client requests much and reads nothing.
 #[test]
-fn a_client_that_never_reads_holds_one_value_and_the_mark() {
+fn the_output_for_a_client_that_never_reads_exceeds_its_mark_by_one_value_at_most() {
     let (mut connection, mut server) = (Connection::new(None), alone());
     let value = vec![b'v'; 1 << 20];
     let begin = format!("set k 0 0 {}\r\n", value.len());

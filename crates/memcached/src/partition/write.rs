@@ -35,9 +35,9 @@ impl Partition<'_> {
         self.table.abandon(writing);
     }
 
-    /// Returns the table's write, and whether the item keeps a claim. A write with `stale_if_older`
-    /// that names an older version than the item's marks the item as out of date; the item then
-    /// keeps its claim and its expiry.
+    /// Returns the table's write, and whether the item keeps a claim. If a write with
+    /// `stale_if_older` names a version that is older than the version of the item, it marks the
+    /// item as out of date, and the item keeps its claim and its expiry.
     fn prepare<'a>(&mut self, key: &Key<'_>, store: &Store<'a>, now: Seconds) -> (Write<'a>, bool) {
         let mut write = Write {
             verb: store.verb,

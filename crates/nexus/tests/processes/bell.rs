@@ -30,12 +30,12 @@ const SLOW: Duration = Duration::from_millis(5);
 const WINDOWS: usize = 8;
 
 #[test]
-fn a_peer_that_clears_the_doorbell_keeps_no_other_from_waking_the_server() {
+fn while_a_peer_clears_the_doorbell_other_peers_still_wake_the_server() {
     calls_are_quick_beside(0);
 }
 
 #[test]
-fn a_peer_that_rings_the_doorbell_always_delays_no_other() {
+fn a_peer_that_rings_the_doorbell_without_end_delays_no_other() {
     calls_are_quick_beside(0xFF);
 }
 

@@ -187,9 +187,10 @@ fn clients_killed_under_load_leave_nothing_over_shared_memory() {
     killed_under_load::<Shm>();
 }
 
-/// When visitors that have disconnected are killed, their places become free again.
+/// An endpoint has places for 4 peers. The places of clients that disconnect, and are then killed,
+/// become free again.
 #[test]
-fn places_of_dead_visitors_are_used_again() {
+fn places_of_killed_clients_are_used_again() {
     let nexus = Nexus::bind("127.0.0.1:0").unwrap();
     let mut rpc = nexus
         .endpoint_builder::<Shm>()

@@ -34,7 +34,7 @@ const LONGEST: Duration = Duration::from_secs(10);
 const COST_KIB: usize = 2 * 256 + 64;
 
 /// The number of connections over the UNIX socket, whose buffers in the kernel are small and of one
-/// size. Each has more questions than the server answers before it reaches a link's own limit.
+/// size. Each has more questions than the server can answer within the limit of a single link.
 /// Together they may cost the limit of the process, in buffers that grow by doubling, and a little
 /// for each.
 const MANY_DEAF: usize = 300;

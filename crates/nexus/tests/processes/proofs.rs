@@ -19,7 +19,7 @@ use super::child::Server;
 use super::stranger::{Granted, NUMBER, Stranger, TOKEN};
 use super::{REVERSE, endpoint, exchange};
 
-/// Addresses of the left host at which no process connects.
+/// Addresses of the left host from which no process connects.
 const BYSTANDER: &str = "10.79.0.3";
 const ROUTER: &str = "10.79.0.5";
 const INSIDE: &str = "10.79.0.6";
@@ -167,7 +167,7 @@ fn an_address_that_is_used_again_gets_a_fresh_challenge() {
 }
 
 #[test]
-fn a_peer_of_an_earlier_release_gets_packets_at_its_own_address_alone() {
+fn a_peer_of_an_earlier_release_gets_packets_only_at_its_own_address() {
     let Some((network, server)) = scene() else {
         return;
     };
@@ -254,8 +254,7 @@ fn a_client_at_its_own_address_does_not_wait_for_proofs_of_others() {
     assert!(took < Duration::from_millis(600), "{took:?}");
 }
 
-/// Connections of this host leave with the router's address, and packets to another address of the
-/// router come to this host.
+/// Connections and datagrams of this host leave with the router's address.
 fn rewrite(host: &Host) -> Result<(), String> {
     for rule in [
         "add table ip nat".to_owned(),
@@ -274,6 +273,7 @@ fn rewrite(host: &Host) -> Result<(), String> {
     Ok(())
 }
 
+/// Datagrams to the address `INSIDE` of the router come to this host.
 fn lead_inside(host: &Host) {
     for rule in [
         "add chain ip nat in { type nat hook prerouting priority -100 ; }".to_owned(),

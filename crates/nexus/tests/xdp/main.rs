@@ -110,8 +110,7 @@ fn exchange(rpc: &mut Endpoint, session: Session) {
     assert_eq!(done.response.data(), b"desserts");
 }
 
-/// Waits for the calls in flight, which must fail because the peer has failed, and with them the
-/// session.
+/// Waits for the calls in flight. They and the session must fail, because the peer has failed.
 fn expect_failure(rpc: &mut Endpoint) {
     for done in finish(rpc, CALLS, LIMIT) {
         let result = done.result;

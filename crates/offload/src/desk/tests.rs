@@ -5,7 +5,7 @@ use std::task::Context;
 use super::*;
 
 #[test]
-fn a_call_that_comes_after_the_last_owner_ends() {
+fn a_call_that_comes_when_no_owner_is_left_ends() {
     let desk = Desk::new(4);
     let dispatcher = Owner::new(&desk);
     let handler = Arc::clone(&dispatcher);

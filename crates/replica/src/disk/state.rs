@@ -38,8 +38,8 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Sets the place at which a log begins that has not dropped any entry. The disk does not have
-    /// this place.
+    /// Sets the place at which the log begins, if it has not dropped any entry. The disk does not
+    /// have this place.
     pub(super) fn begin_at(&mut self, base: (u64, u64)) {
         if self.base == (0, 0) {
             self.base = base;

@@ -48,9 +48,9 @@ pub(super) struct Clients {
     /// The most clients with a record.
     most: usize,
     records: BTreeMap<u64, Record>,
-    /// The last entries of clients and their clients, the oldest last. It is rebuilt when it is
-    /// empty and a client must be removed. So a write does not pay for the order, and most removals
-    /// need no search.
+    /// Pairs of the last entry of a client and the client, the oldest entry last. The list is
+    /// rebuilt when it is empty and a client must be removed. So a write does not pay for the
+    /// order, and most removals need no search.
     oldest: Vec<(u64, u64)>,
     /// The records of an image that is being made.
     frozen: Frozen<u64, Record>,

@@ -3,9 +3,10 @@
 //! Places lie in blocks, each with the keys of one range, and in no order within a block. So a new
 //! key waits for the memory of one block, where a tree of all keys would make it wait for one level
 //! after another. A block is sorted when it is read, which costs less than the items themselves.
-//! Invariants: each place of an item is in one block, whose first key is not greater and whose next
-//! block's first key is greater than its key; no block but the first is empty. Called by `items`,
-//! which passes the places with the keys.
+//! Invariants: the place of an item is in the one block that has the range of its key: the first
+//! key of that block is not greater than the key of the item, and the first key of the next block
+//! is greater. No block but the first is empty. Called by `items`, which passes the places with the
+//! keys.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -196,7 +196,8 @@ impl Places {
     }
 }
 
-/// The hash of a key; quick for keys of 8 to 16 bytes, whose ends have all of them.
+/// The hash of a key. It is quick for keys of 8 to 16 bytes, because the first eight bytes and the
+/// last eight contain the whole key.
 #[inline]
 pub(super) fn hash_of(key: &[u8]) -> u32 {
     let hash = match (key.first_chunk::<8>(), key.last_chunk::<8>()) {

@@ -1,12 +1,12 @@
 //! Writes that the disk has not finished, and the messages that wait for them (Raft dissertation
 //! §10.2.1).
 //!
-//! Invariant: no message leaves that depends on an entry, a vote or a term that the disk may lose.
-//! Messages wait for the last write that was under way when Raft made them, with three exceptions.
-//! A leader sends entries and heartbeats while its own disk is busy, because each follower answers
-//! only for itself. A follower answers heartbeats, because the answer depends only on its term. A
-//! node asks for pre-votes and answers them, because they promise nothing. In all three cases the
-//! term must be on the disk. Called by `node`.
+//! Invariant: a message that depends on an entry, a vote or a term does not leave while the disk
+//! may lose it. Messages wait for the last write that was under way when Raft made them, with three
+//! exceptions. A leader sends entries and heartbeats while its own disk is busy, because each
+//! follower answers only for itself. A follower answers heartbeats, because the answer depends only
+//! on its term. A node asks for pre-votes and answers them, because they promise nothing. In all
+//! three cases the term must be on the disk. Called by `node`.
 
 use std::collections::VecDeque;
 

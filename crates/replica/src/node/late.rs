@@ -9,7 +9,7 @@ struct Late {
     from: u64,
     /// The number of its answers that Raft has not got.
     count: usize,
-    /// The last entry that one of them confirms.
+    /// The last entry that one of these answers confirms.
     index: u64,
     commit: u64,
 }

@@ -295,7 +295,7 @@ fn a_follower_and_a_full_leader_refuse() {
 }
 
 #[test]
-fn time_outs_come_from_the_generator_alone() {
+fn time_outs_come_only_from_the_generator() {
     let run = || {
         let mut stage = Stage::new(5);
         let mut terms = Vec::new();

@@ -77,7 +77,7 @@ pub(super) struct Seat {
     watchers: Watchers,
     /// The most clients that may watch at a time.
     most_watchers: usize,
-    /// An operation has arrived that needs the log's time.
+    /// An operation that needs the log's time has arrived.
     needs_time: bool,
     pub(super) output: Output<Ticket>,
 }

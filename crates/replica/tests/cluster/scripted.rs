@@ -139,7 +139,7 @@ impl Stage {
         }
     }
 
-    /// Runs an operation to its end, a get if there is no change. Returns the result, and the
+    /// Runs a change to its end, or a get if there is no change. Returns the result, and the
     /// client's number of calls until then.
     fn run(&mut self, change: Option<Change>) -> (Result<Answer, Error>, u64) {
         // Both sessions are made first.

@@ -176,8 +176,8 @@ impl LoadSection {
             ("think_us", self.think_us.is_some()),
         ] {
             if is_set && self.rate_per_s.is_some() {
-                let what = "has no effect with rate_per_s, by which requests arrive whatever has \
-                            ended; leave one of them out";
+                let what = "has no effect with rate_per_s, which alone decides when requests \
+                            arrive; leave one of them out";
                 return Err(Wrong::new(&format!("load.{index}.{key}"), what));
             }
         }

@@ -327,8 +327,8 @@ impl<S: StoreCalls + 'static> Disk for Replicated<S> {
     }
 }
 
-/// The version of a slot that has these bytes. Only the process that made the file writes them, so
-/// an earlier write of them was late, and has made its repetition fail.
+/// The version of a slot if it has these bytes. Only the process that made the file writes slots.
+/// So if it has them, the first write of these bytes was late, and made its repetition fail.
 fn find<S: StoreCalls>(store: &mut S, key: &[u8], bytes: &[u8]) -> Result<Option<u64>, Error> {
     let found = store.get(key)?.filter(|(_, found)| found == bytes);
     Ok(found.map(|(version, _)| version))

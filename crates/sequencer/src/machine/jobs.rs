@@ -127,8 +127,8 @@ impl Sequencer {
             }
             Err(JobError::Read(error)) => self.on_unread(error),
             Err(JobError::Unseen(_)) => {
-                // Saves may follow each other within a moment, so their looks do not count as
-                // hopeless: the next look of its own does.
+                // Saves may follow each other within a moment, so a failed look of a save does not
+                // count as hopeless. A failed look that is a job of its own does.
                 self.figures.saves += 1;
                 self.on_saved(under);
             }

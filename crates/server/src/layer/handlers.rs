@@ -140,8 +140,8 @@ where
     M: Fn(Rc<S>, ServiceRequest) -> F,
     F: Future<Output = Result<(), Error>> + 'static,
 {
-    /// No rare function here returns while its caller needs anything, so that the compiler saves
-    /// few registers.
+    /// After a call of a rare function, no code here needs an earlier value, so that the compiler
+    /// saves few registers.
     fn begin(&self, request: ServiceRequest, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         let Some(mut place) = self.places.last.take() else {
             return self.begin_in_another(request, context);
@@ -178,7 +178,7 @@ where
     M: Fn(Rc<S>, ServiceRequest) -> F,
     F: Future<Output = Result<(), Error>> + 'static,
 {
-    /// The same, if the last place is not free.
+    /// Like [`Answers::begin`], if the last place is not free.
     #[cold]
     #[inline(never)]
     fn begin_in_another(

@@ -86,7 +86,7 @@ fn samples() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn entries_are_read_as_byte_by_byte_when_one_byte_changes() {
+fn entries_with_a_changed_byte_are_read_as_a_reader_of_single_bytes_reads_them() {
     for message in [&b""[..], b"\x01\0\0k", b"a message of some bytes"] {
         for entries in samples() {
             let mut bytes = [&entries, message].concat();
@@ -104,9 +104,9 @@ fn entries_are_read_as_byte_by_byte_when_one_byte_changes() {
 }
 
 #[test]
-fn entries_are_read_as_byte_by_byte_when_they_end_elsewhere() {
+fn entries_that_end_elsewhere_are_read_as_a_reader_of_single_bytes_reads_them() {
     for entries in samples() {
-        // The message looks like a further entry, so one that is cut may reach into it.
+        // The message looks like a further entry, so an entry that lacks bytes may reach into it.
         let bytes = [&entries[..], &entry("user", b"7f9c24e8"), b"tail"].concat();
         for len in 0..=bytes.len() + 1 {
             check(&bytes, len);

@@ -16,7 +16,8 @@ pub trait Traces: Send + Sync + 'static {
     /// span.
     fn trace_of(&self, span: &Span) -> Option<TraceParent>;
 
-    /// Makes a span the child of one of another process. The span is new: no code has entered it.
+    /// Makes a span the child of `parent`, a span of another process. The child is new: no code has
+    /// entered it.
     fn set_parent(&self, span: &Span, parent: TraceParent);
 }
 
@@ -39,7 +40,7 @@ pub(super) fn trace_of(span: &Span) -> Option<TraceParent> {
     traces.trace_of(span)
 }
 
-/// Makes a new span the child of one of another process. `parent` is called only if there is a
+/// Makes a new span the child of a span of another process. `parent` is called only if there is a
 /// library that can do that.
 pub(super) fn set_parent(span: &Span, parent: impl FnOnce() -> Option<TraceParent>) {
     let traces = TRACES.get().filter(|_| !span.is_disabled());
@@ -48,9 +49,8 @@ pub(super) fn set_parent(span: &Span, parent: impl FnOnce() -> Option<TraceParen
     }
 }
 
-/// The trace of the span that is entered now, for a call made to serve a request that has come with
-/// the trace `given`. A span of another trace does not belong to the request; then this is `given`
-/// itself.
+/// The trace for a call that is made to serve a request with the trace `given`: the trace of the
+/// span that is entered now, or `given` itself if that span belongs to another trace.
 pub(crate) fn current_or(given: Option<TraceParent>) -> Option<TraceParent> {
     let own = trace_of(&Span::current());
     let fits = |own: &TraceParent| given.is_none_or(|given| own.trace() == given.trace());

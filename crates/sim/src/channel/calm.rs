@@ -28,9 +28,9 @@ const MANY: u64 = 7_800;
 const KEYS_OF_SERVER: u64 = 130;
 
 /// For runs in which one server is ten times as slow as the others: the time of a handler at the
-/// others, and the attempts that are outstanding at each server, of three or more and of two. Of
-/// two servers, the slow one got most while the channel counted only attempts, and few were
-/// outstanding.
+/// other servers; the attempts that are outstanding at each server if there are three or more; and
+/// the same number if there are two. While channels counted only attempts, and few were
+/// outstanding, the slow one of two servers got most calls.
 const FAST: Nanos = Nanos::from_millis(1);
 const OUTSTANDING: u64 = 12;
 const OUTSTANDING_OF_TWO: u64 = 4;

@@ -43,8 +43,8 @@ pub(super) struct Ledger {
     begun: BTreeMap<usize, u64>,
     /// The price that each client has paid for repeats so far, in tenths of a repeat.
     paid: BTreeMap<usize, u64>,
-    /// For each session with a failed server, which is one of the client at a port, the time by
-    /// which the client must know of the failure.
+    /// For each session with a failed server, the time by which its client must know of the
+    /// failure. The session is named by the port of its client and by its number there.
     failed: BTreeMap<(usize, Line), Nanos>,
     /// The time at which the last fault so far is over.
     calm: Nanos,

@@ -41,9 +41,10 @@ const fn chance(variance: u64) -> u64 {
     (25 * variance).isqrt()
 }
 
-/// The variance of the difference between two counts, as a multiple of their mean: of picks that do
-/// not depend on each other, and of the least of two. That weighs outstanding calls by the times of
-/// the last answers, so neighbouring picks are alike.
+/// The variance of the difference between two counts of picks, as a multiple of their mean. The
+/// first is for picks that do not depend on each other, the second for "the least of two". That
+/// rule weighs outstanding calls by the times of the last answers, so picks that follow each other
+/// are alike.
 pub(super) const ALONE: u64 = 2;
 pub(super) const ALIKE: u64 = 3;
 

@@ -133,11 +133,11 @@ pub const LANES: Comparison = Comparison {
     ],
 };
 
-/// A lane copies long messages that the queue lends until they have left. So only with the queue, a
-/// call that ends in the iteration in which its packet leaves again must wait, and so must a
-/// response that is replaced in that iteration. Plans with short staged packets, which lane and
-/// queue both copy, keep their faults. The other plans get a transport that reads everything at
-/// once, and nothing that makes a call end early.
+/// A lane copies long messages, but the queue lends them until they have left. A call may end, or a
+/// response be replaced, in the same iteration in which its packet leaves again. With the queue, it
+/// must then wait; with a lane, it need not. Plans with short staged packets, which lane and queue
+/// both copy, keep their faults. The other plans get a transport that reads everything at once, and
+/// nothing that makes a call end early.
 fn calm_if_copied(plan: &mut Plan) {
     if plan.net.hand_over.longest_staged > MAX_INLINE {
         plan.net.hand_over.at_once = true;

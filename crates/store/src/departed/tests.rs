@@ -32,7 +32,7 @@ fn a_large_cache_remembers_a_key_for_each_512_bytes() {
 }
 
 #[test]
-fn most_keys_return_only_while_that_is_so() {
+fn keys_count_as_returning_only_while_most_keys_asked_for_are_remembered() {
     let mut departed = Departed::new(1 << 20);
     assert!(!departed.most_return());
     let mut ask = |from: u64, is_remembered: bool| {

@@ -157,7 +157,7 @@ impl Index {
         Some(spare)
     }
 
-    /// Makes a line spare that no chain uses.
+    /// Makes a spare line of a line that no chain uses.
     pub(super) fn give_spare(&mut self, memory: &mut Region, line: Line) {
         self.clear(memory, line);
         self.set_next(memory, line, self.spare);

@@ -232,7 +232,8 @@ impl Table {
         true
     }
 
-    /// Removes the oldest item, or moves it ahead if it was read (MICA: approximate LRU).
+    /// Removes the oldest item, or moves it to the head of the log if it was read (MICA:
+    /// approximate LRU).
     fn oldest_leaves(&mut self, at: usize, budget: &mut Budget, now: Seconds) {
         let place = Place::at(at);
         let header = Header::read(&self.memory, place);
@@ -259,11 +260,11 @@ impl Table {
         self.log_leaves(size);
     }
 
-    /// The reads that another lap costs an item that was read: a fifth of one for an item of the
-    /// mean size, and for others in proportion, so that each read keeps the same number of bytes
-    /// for the same number of laps (GreedyDual-Size: Cao and Irani, USITS 1997). A fraction of a
-    /// read costs a whole one in that fraction of the laps; the key's hash and the lap's number
-    /// decide in which.
+    /// The number of reads that an item pays for another lap: a fifth of a read for an item of the
+    /// mean size, and in proportion for other sizes, so that each read keeps the same number of
+    /// bytes for the same number of laps (GreedyDual-Size: Cao and Irani, USITS 1997). A fraction
+    /// of a read costs a whole one in that fraction of the laps; the key's hash and the lap's
+    /// number decide in which.
     fn reads_to_stay(&self, size: usize, hash: u64) -> u64 {
         let Storage::Log(log) = &self.storage else {
             return 0;

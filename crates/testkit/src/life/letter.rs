@@ -1,5 +1,6 @@
-//! The content of requests and answers: the call that they belong to, and what the handler must do.
-//! The checkers can therefore compare every byte that arrives with the byte that was sent.
+//! The content of requests and answers. Both name their call, and the number of the call determines
+//! the bytes that fill them up, so the checkers know every byte that must arrive. A request also
+//! states what its handler must do.
 
 use dunlin_core::Rng;
 

@@ -1,7 +1,7 @@
 //! The receiving half: shared memory, and now and then the remote transport.
 //!
 //! Invariant: the frames of a burst come from the transport that `source` names; the other
-//! transport has not been polled since, so its frames wait for a later burst. Called by the event
+//! transport is not polled after it, so its frames wait for a later burst. Called by the event
 //! loop, and by `connect`.
 
 use dunlin_core::transport::{Frame, Rx};

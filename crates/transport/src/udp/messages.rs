@@ -21,8 +21,8 @@ use super::ffi::{self, Errno};
 pub(super) const WINDOW: usize = 128;
 /// Packets up to this size are copied: one piece costs the kernel less than two.
 const COPY_BYTES: usize = 512;
-/// The same limit for a packet that is alone in its window: a copied packet can be sent with
-/// `sendto`, which saves more than the copy costs.
+/// The limit for a packet that is alone in its window. It is higher, because a copied packet can be
+/// sent with `sendto`, which saves more than the copy costs.
 const COPY_ALONE_BYTES: usize = 4096;
 const _: () = assert!(COPY_ALONE_BYTES <= WINDOW * COPY_BYTES);
 
@@ -225,7 +225,7 @@ impl Messages {
     }
 
     /// Appends pieces that cover `len` bytes of earlier pieces, from byte `skip` of piece `at` on.
-    /// Returns the place of the next byte after those.
+    /// Returns the piece and the offset in it at which the next byte lies.
     fn copy_pieces(&mut self, mut at: usize, mut skip: usize, mut len: usize) -> (usize, usize) {
         while len > 0 {
             let whole = self.pieces[at];

@@ -161,7 +161,7 @@ fn a_dcqcn_session_slows_down_where_packets_are_marked() {
 }
 
 #[test]
-fn sessions_over_loopback_have_credits_alone_unless_asked_otherwise() {
+fn sessions_over_loopback_have_no_congestion_control_unless_asked_for_it() {
     let (chosen, rate, _) = after_echoes(None, false);
     assert_eq!((chosen, rate), (Scheme::None, None));
     assert_eq!(after_echoes(Some(Scheme::Timely), false).0, Scheme::Timely);

@@ -337,7 +337,7 @@ fn answer_to(options: &Options, peer: &PeerInfo, address: &str) -> Result<bool, 
 }
 
 #[test]
-fn an_offer_may_point_to_the_other_end_of_its_connection_alone() {
+fn an_offer_may_point_only_to_the_other_end_of_its_connection() {
     let over_tcp = |ip: IpAddr| PeerInfo {
         remote: Some(ip),
         ..stranger()
@@ -398,7 +398,7 @@ fn each_session_at_another_hosts_address_must_be_proven() {
 }
 
 #[test]
-fn an_offer_over_a_unix_socket_may_point_to_this_host_alone() {
+fn an_offer_over_a_unix_socket_may_point_only_to_this_host() {
     let over_unix = PeerInfo {
         same_host: true,
         remote: None,

@@ -52,9 +52,9 @@ pub(super) struct Queue {
     pub(super) fill: Memory<u64>,
     pub(super) completion: Memory<u64>,
     was_broken: [bool; 2],
-    /// Whether the kernel gave back only frames that it had.
+    /// Whether the kernel gave back only frames with which it was done.
     is_honest: bool,
-    /// Receiver and sender of all datagrams, and the headers.
+    /// The receiver of all datagrams, and their headers.
     to: Home,
     pub(super) header: Header,
 }
@@ -124,14 +124,14 @@ impl Queue {
         }
     }
 
-    /// Notes that the kernel lies about frames for sending from now on. So it may get frames that
-    /// an endpoint has used for other packets since.
+    /// Notes that from now on the kernel may give back a frame before it has sent it. The endpoint
+    /// may then use the frame again, so no check expects a whole datagram in a frame for sending.
     pub(super) fn on_lie(&mut self) {
         self.is_honest = false;
     }
 
-    /// Ends the sending half of an endpoint, after the kernel has written `addr` to a place of its
-    /// ring, and begins another one with its share.
+    /// Writes `addr` as the kernel to a place of the ring of an endpoint, and ends its sending
+    /// half. Then a new sending half begins, with the same share of the frames.
     pub(super) fn replace(&mut self, number: usize, at: u32, addr: u64) {
         let side = &mut self.sides[number];
         let place = at % side.tx.capacity();

@@ -1,4 +1,4 @@
-//! Any program of steps, and those that a hostile kernel would begin with.
+//! Any program of steps, and the steps with which a hostile kernel would begin.
 
 use proptest::prelude::*;
 
@@ -19,12 +19,14 @@ fn an_honest_kernel_carries_datagrams_of_both_endpoints() {
     let mut program = Vec::new();
     for round in 0..if cfg!(miri) { 2 } else { 60 } {
         for side in [0, 0x80] {
-            // A datagram of several pieces, short ones, those of the lane; and a packet.
+            // Sends a datagram of several pieces, short packets, and packets of the lane; then one
+            // comes.
             program.extend([side | 5, 1, 0x10, round, 0x20, 3]);
             program.extend([side | 3, 40, side | 4, round, side | 7, 0]);
             program.extend([side | 8, round, 1, round, side, 32]);
             program.extend([side | 9, 63 | (round & 1) << 6]);
-            // A datagram of four pieces when two frames are free, and others are back.
+            // Sends a datagram of four pieces while two frames are free, and the kernel has given
+            // others back.
             program.extend([side | 3, 232, side | 7, 0, side | 9, 63]);
             program.extend([side | 5, 0, 0x36, 0xB0, side | 7, 0, side | 9, 63]);
         }

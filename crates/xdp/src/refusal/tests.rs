@@ -13,7 +13,7 @@ const STEPS: [(&str, Sentence); 4] = [
 ];
 
 #[test]
-fn a_capability_is_named_for_a_lack_of_privilege_alone() {
+fn a_capability_is_named_only_for_a_lack_of_privilege() {
     for (step, sentence) in STEPS {
         assert!(sentence(Some(libc::EPERM)).contains("needs CAP_"), "{step}");
         for code in (0..134).filter(|code| ![libc::EPERM, libc::EACCES].contains(code)) {

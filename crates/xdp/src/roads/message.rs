@@ -30,10 +30,10 @@ const REQUEST: u16 = 1;
 const UNICAST: u8 = 1;
 /// The state of a neighbour: its address is known and was confirmed lately, or by an operator.
 const KNOWN: u16 = 0x02 | 0x40 | 0x80;
-/// Its address is known; the kernel will confirm it when it next sends there, or is confirming it
-/// now.
+/// The state of a neighbour: its address is known, and the kernel will confirm the address when it
+/// next sends there, or is confirming it now.
 const STALE: u16 = 0x04 | 0x08 | 0x10;
-/// The kernel does nothing about it until it sends there.
+/// The state of a neighbour about which the kernel does nothing until it sends there.
 const IDLE: u16 = 0x04;
 /// The interface is up.
 const UP: u32 = 1;
@@ -48,8 +48,8 @@ const INET_6: u8 = 10;
 pub struct Neighbour {
     /// Its address, while the kernel would use it.
     pub mac: Option<Mac>,
-    /// Whether the kernel has not confirmed it for a long time, and will do so when it next sends
-    /// there.
+    /// Whether the kernel has not confirmed the address for a long time, and will do so when it
+    /// next sends there.
     pub is_idle: bool,
 }
 
@@ -134,7 +134,8 @@ pub(super) struct Route {
     pub(super) index: u32,
     pub(super) gateway: Option<IpAddr>,
     /// Bytes of the longest packets on it, if an operator has set them, or if a router has refused
-    /// longer ones. 0 if routers may cut packets on it: only the kernel sends such.
+    /// longer ones. 0 if routers may cut packets on it: only the kernel sends packets that may be
+    /// cut.
     pub(super) mtu: Option<u32>,
 }
 
@@ -248,8 +249,8 @@ fn neighbour(body: &[u8], is_there: bool) -> Option<Message> {
 }
 
 /// Whether a message describes an interface, in whole or for IPv6. A bridge sends messages of the
-/// same kinds, of its own family, about its ports: without the facts of IPv6, and one as if the
-/// interface were gone when the port leaves the bridge.
+/// same kinds, but of its own family, about its ports. These lack the facts of IPv6; and when a
+/// port leaves the bridge, one of them looks as if the interface were gone.
 fn is_of_interface(body: &[u8]) -> bool {
     matches!(body.first(), Some(&(ANY | INET_6)))
 }

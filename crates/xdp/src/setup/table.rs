@@ -1,8 +1,8 @@
 //! The table of the daemon: which user may have which queues, addresses and ports of which
 //! interface.
 //!
-//! Pure: whether a name is that of an interface, the caller decides (`is_it`). Made by the command;
-//! used by `daemon`.
+//! Pure: the caller decides whether a name is the name of an interface (`is_it`). Made by the
+//! command; used by `daemon`.
 
 use std::io;
 use std::net::IpAddr;

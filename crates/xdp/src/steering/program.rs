@@ -41,8 +41,8 @@ const PASS: i32 = 2;
 pub(super) struct Maps {
     /// From the keys of all endpoints to their sockets.
     pub(super) homes: i32,
-    /// For each number, the key whose packets go to the socket with that number, if it is the
-    /// number of [`number_of`].
+    /// For each number, a key whose packets go to the socket with this number. It is a key for
+    /// which [`number_of`] gives this number.
     pub(super) places: i32,
     /// The sockets by their numbers.
     pub(super) sockets: i32,
@@ -102,8 +102,8 @@ fn lookup(code: &mut Assembler, map: i32, key: i16, absent: Label) {
     code.jump_if(If::Equal, R0, 0, absent);
 }
 
-/// R2 = the number of the key, whose queue is in R4, if the key has its place there; jumps if it
-/// has not.
+/// R2 = the [`number_of`] the key, whose queue is in R4, if the map `places` has the key at this
+/// number; otherwise jumps to `search`.
 fn look_at_number(code: &mut Assembler, places: i32, search: Label) {
     code.load(Byte, R5, R10, PORT_AT + 1);
     code.add(R5, R4);

@@ -13,7 +13,8 @@ use dunlin_packet::check::{homes, peer_of, written};
 const PASS: u32 = 2;
 const REDIRECT: u32 = 4;
 
-/// The number at which the program looks for [`homes`] at queue 0 first, and another one.
+/// Numbers of sockets. For the addresses of [`homes`] at queue 0, the program looks at `CHOSEN`
+/// first.
 const CHOSEN: u32 = 7000 % 256;
 const OTHER: u32 = 3;
 
@@ -33,7 +34,8 @@ fn open(index: u32, queue: u32) -> io::Result<(Host, Socket)> {
     Ok((host, socket))
 }
 
-/// The socket gets this number.
+/// A program that steers these addresses, at this queue, to the socket with this number. `None` if
+/// the test is skipped.
 fn steered_to(number: u32, homes: &[Home], queue: u32) -> Option<Steered> {
     let network = Network::new()?;
     let (steering, socket) = network.left.run(|| {
@@ -158,7 +160,8 @@ fn released_endpoints_and_gone_sockets_get_nothing() {
     for steered in steered(&homes()[..2], 0) {
         let [one, two, ..] = homes();
         assert_eq!(steered.verdict(&good(&one)), REDIRECT);
-        // The second one may have its place, and is released while the first one has none.
+        // The entry of the preferred number may name the second address. Its release empties the
+        // entry, and the program finds the first address in the map of all addresses.
         assert!(steered.steering.release(&two, 0, 0));
         assert!(!steered.steering.release(&two, 0, 0));
         assert_eq!(steered.verdict(&good(&two)), PASS);
@@ -184,7 +187,7 @@ fn released_endpoints_and_gone_sockets_get_nothing() {
 }
 
 #[test]
-fn an_address_that_left_a_killed_socket_at_its_number_is_steered_to_its_new_one() {
+fn an_address_left_by_a_killed_process_is_steered_to_the_new_number() {
     let home = homes()[0];
     let Some(steered) = steered_to(OTHER, &[], 0) else {
         return;
@@ -230,7 +233,7 @@ fn a_number_without_an_address_gets_no_packet() {
 }
 
 #[test]
-fn a_key_with_the_number_of_another_one_is_found_too() {
+fn two_keys_with_the_same_preferred_number_are_both_found() {
     let [one, two, ..] = homes();
     let Some(steered) = steered_to(CHOSEN, &[one], 0) else {
         return;

@@ -1,8 +1,9 @@
-//! Datagrams that several packets share: those of a lane that are alike are copied in one loop.
+//! Fills datagrams that several packets share. Packets of a lane that are alike are copied in one
+//! loop.
 //!
-//! A datagram is open only while one peer's packets of a burst are sent. A way's headers are copied
-//! for that time, and the copy's last headers are kept for the next burst, which often needs the
-//! same ones.
+//! A datagram is open only while one peer's packets of a burst are sent. For that time, this file
+//! has a copy of the [`Form`] of the way to that peer. The headers of the last datagram go back
+//! from the copy to the way, because the next burst often needs the same ones.
 
 use std::ops::Range;
 
@@ -14,8 +15,8 @@ use super::frames::Open;
 use crate::ways::Form;
 
 impl XdpTx {
-    /// Sends the first packets of a lane to one peer, as far as they fit lines, if packets share
-    /// datagrams. Returns their number.
+    /// Sends packets of a lane to one peer in shared datagrams, up to the first that does not fit
+    /// its line. Returns their number: 0 if packets to this peer share no datagrams.
     pub(super) fn send_packed(
         &mut self,
         burst: Burst<'_>,
@@ -64,15 +65,15 @@ impl XdpTx {
         let fit = (most.saturating_sub(filling.payload()) / len).max(1);
         let packets = &packets[..fit.min(packets.len())];
         let count = self.frames.append_alike(filling, lane, first, packets);
-        // The next one ends in another frame of the datagram.
+        // The first packet does not fit the last frame of the datagram, so it ends in another one.
         if count == 0 && !self.frames.append_line(filling, lane.line(first), len) {
             self.discard(open);
         }
         count.max(1)
     }
 
-    /// Opens a datagram, unless the open one has room for `len` more bytes. False, and the packet
-    /// is counted, if no frame is free.
+    /// Opens a datagram, unless the open one has room for `len` more bytes. If no frame is free,
+    /// counts the packet as dropped and returns false.
     #[inline]
     pub(super) fn make_room(
         &mut self,

@@ -264,7 +264,7 @@ fn a_peer_whose_road_had_no_answer_is_reached_later() {
 }
 
 #[test]
-fn a_limit_of_ipv6_holds_for_its_packets_alone() {
+fn a_limit_of_ipv6_holds_only_for_its_packets() {
     for (address, longest) in [("[fd00::1]:70", 1300 - 48), ("10.0.0.1:70", 1472)] {
         let (mut ways, told) = ways_of(address);
         let narrow = Link {

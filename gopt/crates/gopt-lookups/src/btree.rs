@@ -181,7 +181,8 @@ fn nodes(len: usize) -> io::Result<Huge<Node>> {
 /// the key. The code has no branches, so the loop compiles to vectors and nothing is mispredicted.
 #[inline(always)]
 fn child(node: &Node, key: u64) -> usize {
-    // The limit excludes the filled places from the count without a comparison of their own.
+    // Empty places hold `RESERVED`. With this limit on the key, the count excludes them without a
+    // further comparison.
     let key = key.min(RESERVED - 1);
     node.keys
         .iter()

@@ -136,8 +136,8 @@ impl<const CAP: usize> Batch<CAP> {
     }
 
     /// Looks every item up and passes the values to `done` in the order of their items. A slow
-    /// look-up holds back the values of all later ones, of which fewer than `width` begin
-    /// meanwhile; with [`Batch::map`] it does not.
+    /// look-up holds back the values of all later items, and meanwhile fewer than `width` of these
+    /// begin. [`Batch::map`] does not wait in this way.
     ///
     /// # Panics
     /// As [`Batch::for_each`].

@@ -20,7 +20,7 @@ const ECHO: ReqType = ReqType(1);
 /// The experiment's work as a service.
 #[service(codec = Postcard, send)]
 trait Echo {
-    /// A function of all words.
+    /// Answers with words, each of which depends on all words of the request.
     #[method(2)]
     fn answer(words: ByteBuf) -> ByteBuf;
 }

@@ -105,7 +105,7 @@ impl FrameBulk {
     }
 }
 
-/// Packets in a buffer, one after the other and then again from the first on.
+/// A buffer of packets. They are used in order, and after the last one again from the first.
 struct Buffer {
     bytes: Vec<u8>,
     data: usize,
@@ -257,7 +257,7 @@ struct Packet {
     len: usize,
     sum: u64,
     number: u64,
-    /// Whether it is one of the sender's.
+    /// Whether the packet comes from the sender.
     is_ours: bool,
 }
 

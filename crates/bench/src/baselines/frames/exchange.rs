@@ -56,7 +56,7 @@ struct Params {
     batch: u32,
     /// Whether this process makes requests, and reports the rate of their answers.
     issues: bool,
-    /// Whether it makes the first requests. The other process waits until one of them arrives.
+    /// Whether this process makes the first requests. The other one waits until a request arrives.
     begins: bool,
     span: Duration,
 }

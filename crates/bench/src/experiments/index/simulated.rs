@@ -103,8 +103,8 @@ fn cx3() -> NetConfig {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shared {
     costs: SharedCosts,
-    /// The values of seeds with all threads in dispatch. They are a row, and the baseline of the
-    /// other one, and a seed always gives the same values.
+    /// The values of seeds with all threads in dispatch. These values are a row, and the baseline
+    /// of the row with workers. They are kept, because a seed always gives the same values.
     dispatch: Rc<RefCell<BTreeMap<u64, Vec<f64>>>>,
 }
 

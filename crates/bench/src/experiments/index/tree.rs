@@ -93,7 +93,7 @@ pub(super) fn fill() -> Index {
 }
 
 /// Gets per second of processor time from a tree of the index's kind with all items, by the tree's
-/// own crate: the items are in nodes as they are, without the lengths and handles of the index.
+/// own crate: its nodes contain the items themselves, without the lengths and handles of the index.
 ///
 /// # Errors
 /// The system shows no processor time, or the tree is wrong.

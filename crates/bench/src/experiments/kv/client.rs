@@ -75,7 +75,8 @@ pub(in crate::experiments) enum What {
 /// When operations begin.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(in crate::experiments) enum Pace {
-    /// In batches, as soon as others end: at most `window` are in flight.
+    /// In batches of `batch`. The next batch begins as soon as at most `window` operations will
+    /// then be in flight.
     Closed { window: usize, batch: usize },
     /// At random times, independently of each other (Poisson), at a percentage of the rate of the
     /// first step.

@@ -15,7 +15,7 @@ use crate::harness::rtt::Recorder;
 use crate::harness::ticks;
 use dunlin::Rng;
 
-/// Puts between two looks at the clock. Then all nodes drop old entries.
+/// Puts between two looks at the clock. At each look, all nodes drop old entries.
 const BLOCK: u64 = 256;
 
 /// A put must be over after this number of messages.

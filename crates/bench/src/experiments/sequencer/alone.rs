@@ -1,6 +1,6 @@
-//! The server's own rate. A client takes more time for a number than its server, so with a
-//! processor for each, the client is the limit, and a slower server would not show. Here both share
-//! a thread and have turns, and only the turns of the server count.
+//! The server's own rate. For each number, the client needs more time than the server. If each had
+//! a processor, the client would set the rate, and a slower server would not show. So here they
+//! take turns in one thread, and only the server's turns count.
 
 use anyhow::ensure;
 use dunlin::sequencer::{Desk, Files, perform};
@@ -21,7 +21,7 @@ pub(super) const ROLE: Role = Role::new("numbers-turns", take_turns);
 /// Turns between two looks at the clock.
 const BLOCK: u32 = 64;
 
-/// Turns in which a request must end.
+/// The most turns until the requests in flight have ended.
 const MOST: u32 = 1_000_000;
 
 /// Starts the process. Returns the server's rate of each step.

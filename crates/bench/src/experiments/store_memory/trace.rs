@@ -79,8 +79,8 @@ impl Numbers {
 
     fn next(&mut self) -> u32 {
         if self.draws.below(100) >= u32::from(self.trace.scans) {
-            // The number of an item is its rank, so that each key is requested: `draw` leaves some
-            // out. Keys and lengths follow from scattered numbers.
+            // Requests the item whose number is the drawn rank, so that each key occurs. `draw`
+            // would leave some keys out. Keys and lengths follow from scattered numbers.
             return self.draws.rank();
         }
         self.scanned += 1;

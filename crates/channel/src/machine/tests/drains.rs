@@ -92,7 +92,7 @@ fn come_back(machine: &mut Machine, now: &mut Nanos) {
 }
 
 #[test]
-fn a_call_that_was_refused_goes_before_one_that_came_later_and_waits_already() {
+fn a_refused_call_goes_before_a_later_call_that_waits_already() {
     let (mut machine, links) = open(&["a"], Config::DEFAULT);
     let mut now = MILLI;
     let old = call(&mut machine, false, now);

@@ -25,7 +25,7 @@ Examples:
   dunlin index scan --backward --limit 5         the last five
   dunlin index scan --after name                 continues after a key
   dunlin index scan --hex --after 6e616d65ff     keys and values that need not be text
-  dunlin index count --from user: --to user;
+  dunlin index count --from 'user:' --to 'user;'
   dunlin index sum --limit 128                   of the values' first eight bytes, little endian
   dunlin index dump items.index
   dunlin index load items.index

@@ -35,7 +35,7 @@ pub(super) struct Args {
 /// to 1 MiB, and takes up to four times as much in the file.
 const AT_ONCE: usize = 64;
 
-/// Items left out that are named.
+/// The number of left-out items whose keys the command prints.
 const NAMED: u64 = 10;
 
 /// A dump that is being written.

@@ -144,7 +144,7 @@ fn a_transport_that_cannot_be_opened_is_named() {
 #[ignore = "needs DPDK"]
 fn servers_and_channels_use_dpdk_for_peers_of_other_hosts() {
     let ends = [1, 2].map(|number| {
-        // A process has one device of a name.
+        // Both devices belong to this process, so their names must differ.
         let device = device("faces", number).replace("memif0", &format!("memif{number}"));
         let [_, allow] = ALLOW.map(|option| option.split_once('=').unwrap_or_default());
         // Without a UNIX socket, both nexuses take each other for processes of two hosts.

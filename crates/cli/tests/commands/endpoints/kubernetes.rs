@@ -83,7 +83,8 @@ fn the_variables_on_the_page_set_options_that_fit_its_times() {
     let ready = pod.probe("readinessProbe");
     let noticed = number(ready, "failureThreshold") * number(ready, "periodSeconds");
     assert!(noticed < seconds("server.drain_delay"));
-    // The command gives up after a second, so that its own answer ends the probe.
+    // The command gives up after a second. Kubernetes must wait for longer, so that it gets the
+    // exit code of the command.
     for probe in [live, ready] {
         assert!(number(probe, "timeoutSeconds") > 1);
     }

@@ -117,7 +117,7 @@ impl Drop for Theirs {
 }
 
 #[test]
-fn the_items_of_debians_memcached_are_copied() {
+fn kv_load_copies_the_items_of_debians_memcached() {
     let Some(_) = run("memcached", &["-V"]) else {
         return;
     };
@@ -176,7 +176,8 @@ fn gomemcache_gets_the_same_answers_as_from_memcached() {
     compare(&folder, 45, |socket| run(&program, &[socket]).unwrap());
 }
 
-/// Runs a client against both servers, and compares the lines that it prints: more than `least`.
+/// Runs a client against both servers. It must print the same lines for both, and more than `least`
+/// lines.
 fn compare(folder: &Folder, least: usize, client: impl Fn(&str) -> Output) {
     let (ours, theirs) = (folder.path("ours"), folder.path("theirs"));
     let _server = Server::start(&["memcached", "-m", "64", "-t", "2", "-s", &ours]);

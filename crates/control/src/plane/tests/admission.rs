@@ -154,7 +154,7 @@ fn idle_connections_of_an_origin_go_before_its_sessions() {
 }
 
 #[test]
-fn connections_without_hello_take_places_of_their_own_origin_alone() {
+fn connections_without_hello_take_only_places_of_their_own_origin() {
     let mut world = World::new(44);
     let server = world.node(1, 1);
     let quiet = world.raw_from(server, host(2));

@@ -39,9 +39,9 @@ pub(crate) struct Issued {
 /// How a call has started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Started {
-    /// Its packet is on its way, or the pacer delays it.
+    /// The request's only packet is on the way, or the pacer delays it.
     Whole,
-    /// Its request has this number of bytes and needs several packets, none of which has left.
+    /// The request has this number of bytes and needs several packets, none of which has left.
     InParts(u32),
 }
 

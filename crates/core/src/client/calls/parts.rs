@@ -69,7 +69,7 @@ impl Run {
 pub(crate) struct Asked {
     pub(crate) first: u32,
     pub(crate) count: u32,
-    /// Whether they are asked for again.
+    /// Whether an earlier RFR has asked for these packets.
     pub(crate) again: bool,
 }
 

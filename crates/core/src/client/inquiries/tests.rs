@@ -72,7 +72,7 @@ fn a_running_handler_excuses_a_peer_whose_packets_come() {
 }
 
 #[test]
-fn an_absent_peer_has_not_failed_and_one_without_an_account_has_if_it_is_silent() {
+fn an_absent_peer_has_not_failed_but_a_silent_peer_without_an_account_has() {
     let away = Account::Away(Nanos(1));
     assert_eq!(accounts_until_failed(&away, true, 40), None);
     assert_eq!(accounts_until_failed(&Account::Nothing, true, 40), Some(1));

@@ -69,7 +69,7 @@ fn marks_within_the_interval_count_once() {
 }
 
 #[test]
-fn marks_of_the_rate_before_a_decrease_count_for_alpha_alone() {
+fn marks_of_the_rate_before_a_decrease_count_only_for_alpha() {
     let mut session = Session::new();
     session.answer(0, true, 1);
     session.dcqcn.rtt = Nanos::from_micros(400);

@@ -134,7 +134,7 @@ fn one_round_trip_makes_one_step() {
 }
 
 #[test]
-fn the_bypass_leaves_a_session_at_line_rate_alone() {
+fn the_bypass_does_not_change_a_session_at_line_rate() {
     let mut session = Session::new();
     session.sample(35);
     assert_eq!(session.timely.updated, Nanos::ZERO);

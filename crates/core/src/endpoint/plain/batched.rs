@@ -60,7 +60,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
         (self.accept_for_batch(&words, index, place) == Some(true)).then_some(data)
     }
 
-    /// Runs the handler of all requests that wait, whose bytes these are, if they are of one type.
+    /// Runs the batch handler on all waiting requests, if all are of one type. `kept` has the bytes
+    /// of each.
     #[inline(always)]
     fn run_kept(&mut self, kept: &[&[u8]; RX_BURST]) {
         let [first, ..] = &self.batch[..] else { return };

@@ -50,7 +50,8 @@ impl<X: Tx, C: Clock, App> Engine<X, C, App> {
             let size = packet.map_or(0, |(words, _)| high(words[1]) as usize);
             let end = offset + HEADER_LEN + size;
             let whole = packet.and_then(|(words, data)| Some((words, data.get(..size)?)));
-            // A packet that is alone in its frame was tried already, or is tried again later.
+            // A packet that is alone in its frame is not handled here: it was tried as a whole
+            // frame, or [`Self::run_among_others`] tries it.
             let Some(packet) = whole.filter(|_| offset != 0 || end != bytes.len()) else {
                 cursor.offset = offset;
                 return Met::Untried;

@@ -1,9 +1,11 @@
-//! Answers that state how long their requests stayed in the server: those to requests that asked
-//! for it, and those that left in a later iteration than that in which their request came (rules W4
-//! and S10). Called by the common path for frames that it does not handle itself.
+//! Answers that state how long their requests stayed in the server. An answer does so if the
+//! request asked for it, or if the answer left in a later iteration than the one in which the
+//! request came (rules W4 and S10). Called by the common path for frames that it does not handle
+//! itself.
 //!
 //! The client takes the times as on the general path; all else is as for other ordinary answers.
-//! The loop is apart from that over other packets, which needs its registers.
+//! These answers have a loop of their own, because the loop over other packets needs all registers
+//! for itself.
 
 use super::batched::while_whole;
 use super::{Blame, Cursor, Running};

@@ -49,7 +49,7 @@ fn a_lone_packet_counts_at_once() {
 }
 
 #[test]
-fn a_drop_is_counted_by_its_reason_alone() {
+fn a_drop_is_counted_only_under_its_reason() {
     let mut stats = Stats::default();
     for reason in [DropReason::Token, DropReason::Token, DropReason::Size] {
         stats.on_drop(reason);

@@ -18,7 +18,7 @@ fn the_option_decides_whether_a_sweep_checks() {
 }
 
 #[test]
-fn everything_is_checked_each_thousand_frames() {
+fn everything_is_checked_after_every_thousand_frames() {
     let mut laws = Laws::default();
     let due: Vec<u32> = (1..=2 * EVENTS).filter(|_| laws.on_frame()).collect();
     assert_eq!(due, [EVENTS, 2 * EVENTS]);

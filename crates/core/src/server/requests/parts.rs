@@ -180,9 +180,9 @@ impl Requests {
         context.agenda.send_asked_at(next.unwrap_or(Nanos::MAX));
     }
 
-    /// Does the same for the sessions whose path the transport describes (`Line::is_declared`),
-    /// while the NIC has room. Returns when the NIC has room for the next packet; `None` if there
-    /// is no packet.
+    /// Sends such packets for the sessions whose path the transport describes
+    /// (`Line::is_declared`), while the NIC has room. Returns when the NIC has room for the next
+    /// packet; `None` if there is no packet.
     fn send_limited(&mut self, sessions: &Sessions, context: &mut Context) -> Option<Nanos> {
         let (mut sent, now) = (0, context.moment.now());
         loop {

@@ -6,7 +6,7 @@ const FLOOR: Nanos = Nanos::from_millis(1);
 const INITIAL: Nanos = Nanos::from_millis(20);
 
 #[test]
-fn the_timeout_is_initial_before_the_first_sample_and_the_floor_after_fast_ones() {
+fn the_timeout_is_the_initial_one_before_any_sample_and_the_floor_after_fast_samples() {
     let mut rtt = Rtt::default();
     assert_eq!(rtt.timeout(FLOOR, INITIAL), INITIAL);
     for _ in 0..100 {

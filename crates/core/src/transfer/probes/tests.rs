@@ -1,4 +1,5 @@
-//! Probes in a row count, and their answers are believed after several early ones.
+//! Probes in a row are counted. If several of them are answered early, the scoreboard believes the
+//! answers.
 
 use super::*;
 
@@ -16,7 +17,7 @@ fn probes_in_a_row_count_until_a_packet_arrives() {
 }
 
 #[test]
-fn a_probe_knows_when_its_packet_left_before_the_first_and_the_last_probe() {
+fn a_probe_knows_its_last_copy_and_when_its_packet_left_before_the_first() {
     let mut probes = Probes::default();
     probes.on_probe(3, Nanos(10), Nanos(50));
     probes.on_probe(3, Nanos(50), Nanos(90));
@@ -28,7 +29,7 @@ fn a_probe_knows_when_its_packet_left_before_the_first_and_the_last_probe() {
 }
 
 #[test]
-fn the_second_early_answer_to_a_probe_in_a_row_is_believed() {
+fn the_second_of_two_early_answers_in_a_row_is_believed() {
     let mut probes = Probes::default();
     let soon = Nanos(LEAST.0 - 1);
     probes.on_probe(3, Nanos(10), Nanos(50));

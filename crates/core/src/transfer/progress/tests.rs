@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_message_stands_from_the_look_that_saw_its_last_arrival() {
+fn a_message_stands_still_since_the_look_that_saw_its_last_arrival() {
     let mut progress = Progress::default();
     assert!(!progress.stands(0, Nanos(900), Nanos(0)), "no look yet");
     progress.look(5, 2, Nanos(100));

@@ -11,14 +11,14 @@ fn answered(sent: u64, now: u64) -> Word {
 }
 
 #[test]
-fn a_packet_is_excused_while_the_answered_ones_left_no_later() {
+fn a_packet_is_excused_while_no_packet_that_left_later_is_answered() {
     let word = answered(1_000, 1_500);
     assert_eq!(word.excuses(Nanos(1_000), PATIENCE), Some(Nanos(1_600)));
     assert_eq!(word.excuses(Nanos(951), PATIENCE), Some(Nanos(1_600)));
 }
 
 #[test]
-fn a_packet_is_not_excused_once_one_sent_half_the_patience_later_is_answered() {
+fn a_packet_is_not_excused_if_a_packet_that_left_half_the_patience_later_is_answered() {
     let mut word = answered(1_000, 1_500);
     assert_eq!(word.excuses(Nanos(950), PATIENCE), None);
     // An answer to an earlier packet does not excuse it again.

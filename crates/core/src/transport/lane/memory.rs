@@ -68,7 +68,8 @@ impl<P: Copy + Default> Memory<P> {
         )
     }
 
-    /// Places for a message of any length that a lane takes, whose packet begins in this line.
+    /// The room for the message of the packet that begins in this line, in pieces of half a line.
+    /// It is enough for the longest message that a lane takes.
     #[inline(always)]
     pub(super) fn chunks_from(
         &mut self,

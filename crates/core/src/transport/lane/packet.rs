@@ -10,9 +10,9 @@ use crate::transport::PeerId;
 pub(super) const LINES_SHIFT: u32 = 16;
 const _: () = assert!(LANE_LINES < 1 << LINES_SHIFT);
 
-/// The number of staged packets in the upper half. In the lower half, the number of lines that hold
-/// them, and below that the number of packets that are requests of ordinary calls. One word,
-/// because all three change with every packet; in this order, because they are read in it.
+/// Three counts in one word, because each packet changes all of them. From the upper bits to the
+/// lower: staged packets (32 bits), lines that hold them (16 bits), and packets that are requests
+/// of ordinary calls (16 bits). They are read in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Staged(pub(super) u64);
 

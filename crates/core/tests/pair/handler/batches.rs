@@ -4,7 +4,7 @@ use dunlin_core::{Batch, Cx, RpcError, Tag};
 use dunlin_testkit::pair::*;
 use dunlin_wire::{ErrorCode, ReqType};
 
-/// Answers immediately, from the last request to the first, with the request 300 times.
+/// Answers the requests immediately, the last one first. Each answer repeats its request 300 times.
 const NOW: ReqType = ReqType(60);
 
 const FAILED: RpcError = RpcError::rejected(ErrorCode::HANDLER_FAILED, true);

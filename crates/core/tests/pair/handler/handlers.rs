@@ -187,7 +187,7 @@ fn late_answers_take_the_common_path_and_give_their_times() {
 }
 
 #[test]
-fn after_a_completion_of_a_late_answer_panics_the_burst_continues() {
+fn a_burst_of_late_answers_goes_on_after_a_completion_function_panics() {
     let mut pair = Pair::new();
     pair.client.rpc.on_completion(|app, done, cx| {
         app.done.push((done.tag, Ok(Vec::new())));

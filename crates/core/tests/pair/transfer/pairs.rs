@@ -192,9 +192,10 @@ fn a_followed_packet_that_comes_twice_is_answered_at_once() {
     pair.assert_clean();
 }
 
-/// The session has no congestion control, so each CR lets a packet leave as soon as possible.
+/// Without congestion control, the server answers each packet with a CR of its own, so that the
+/// next packet leaves as soon as possible.
 #[test]
-fn a_session_with_credits_alone_marks_no_packet_as_followed() {
+fn a_session_without_congestion_control_marks_no_packet_as_followed() {
     let mut pair = Pair::new();
     let rpc = &mut pair.client.rpc;
     let len = 6 * DATA_SIZE as usize;

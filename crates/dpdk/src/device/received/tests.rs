@@ -33,9 +33,9 @@ fn receive(memory: &mut Memory, batch: &mut Received, contents: &[&[u8]], is_pla
     batch.on_received(contents.len(), if is_plain { START } else { 0 });
 }
 
-/// Shows the third byte of the first packets, as long as they are alike and begin with 1, and then
-/// that of each packet that begins with 1 or 2; with 2, it is marked. Returns the first bytes of
-/// the others.
+/// Shows the third byte of packets: of the first ones as long as they are alike and begin with 1,
+/// then of each that begins with 1 or 2. Packets that begin with 2 are marked. Returns the first
+/// bytes of the other packets.
 fn show(batch: &mut Received) -> Vec<u8> {
     batch.show_alike(2..3, |bytes| bytes[0] == 1);
     let mut others = Vec::new();

@@ -77,7 +77,7 @@ fn no_region_is_taken_from_a_device_that_may_still_read_one_of_them() {
     drop((first, buf));
     shared.on_owed();
     let (_pool, mut buf) = pool();
-    // It may lie where the first one was; then its bytes are copied.
+    // The second region may have the addresses of the first one; then its bytes are copied.
     look(&mut shared, &mut device, &mut buf);
     assert_eq!((device.asked, device.taken), (2, 0));
 }

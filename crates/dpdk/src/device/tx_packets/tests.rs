@@ -71,7 +71,7 @@ fn fill(packets: &mut TxPackets, len: usize, contents: &[u8]) -> usize {
 }
 
 #[test]
-fn packets_are_filled_up_to_the_first_other_one() {
+fn packets_are_filled_up_to_the_first_refused_content() {
     let (mut memory, mut packets) = (Memory::new(64), tx_packets());
     assert_eq!(fill(&mut packets, 5, &[1]), 0, "there is none");
     memory.refill(&mut packets);
@@ -85,7 +85,7 @@ fn packets_are_filled_up_to_the_first_other_one() {
 }
 
 #[test]
-fn long_frames_are_filled_up_to_the_first_other_one() {
+fn long_frames_are_filled_up_to_the_first_refused_content() {
     let (mut memory, mut packets) = (Memory::new(64), tx_packets());
     memory.refill(&mut packets);
     let len = WHOLE - START;

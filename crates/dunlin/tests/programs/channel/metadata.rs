@@ -37,7 +37,8 @@ trait Mirror {
     #[method(2)]
     fn pass(nothing: ()) -> Facts;
 
-    /// The time that calls have left which the handler makes to serve this one, and polls later.
+    /// The handler makes calls to serve this one, and polls them later: the time that each of them
+    /// has left.
     #[method(3)]
     fn pass_late(nothing: ()) -> Vec<u64>;
 
@@ -267,7 +268,7 @@ fn a_call_for_a_request_has_its_deadline_and_its_trace() {
         let (others, trace, _, _, left) = block_on(call).unwrap();
         assert_eq!((others, &trace[..]), (pairs(&[]), TRACE));
         assert!((1..=10_000_000).contains(&left), "{left}");
-        // Without a deadline, the call keeps its own.
+        // If the request has no deadline, the call that serves it keeps its own.
         let (_, trace, _, _, left) = block_on(mirror.pass(&())).unwrap();
         assert_eq!(trace, "");
         assert!(left > 10_000_000, "{left}");

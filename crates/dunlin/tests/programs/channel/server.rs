@@ -29,7 +29,7 @@ pub(crate) struct Seen {
     /// Requests that their client gave up.
     pub(crate) given_up: AtomicUsize,
     pub(crate) sessions: AtomicUsize,
-    /// Set by the test: a server that keeps requests answers them.
+    /// Set by the test: from then on, the server answers the requests that it has kept.
     pub(crate) may_answer: AtomicBool,
 }
 
@@ -40,7 +40,7 @@ struct App {
     seen: Arc<Seen>,
 }
 
-/// A server. When it is dropped, its sessions fail, or it says goodbye.
+/// A server. Dropping it ends its endpoint and its nexus, and so all its sessions.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) seen: Arc<Seen>,

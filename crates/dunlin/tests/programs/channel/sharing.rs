@@ -177,9 +177,10 @@ fn channels_that_share_a_session_all_live_through_a_restart() {
 /// With this variable, the test also measures times.
 const FAIR: &str = "DUNLIN_FAIR";
 
-/// The 99th percentile of `calls` calls of each of `channels`, which has one at a time: of the
-/// times that they take, and of the calls, counted in `ended`, that end during one. The count does
-/// not depend on what else the machine does.
+/// Each of `channels` makes `calls` calls, one at a time. Returns two 99th percentiles over all
+/// these calls: the time of a call, and the number of calls, by any channel, that end during it.
+/// That number does not depend on the other work of the machine. `ended` counts the calls that have
+/// ended.
 async fn p99(channels: &[Channel], ended: &Cell<u64>, calls: u32) -> (Duration, u64) {
     let (times, counts) = (RefCell::new(Vec::new()), RefCell::new(Vec::new()));
     let calls = channels.iter().map(|channel| async {
@@ -200,7 +201,7 @@ fn p99_of<T: Copy + Ord>(mut all: Vec<T>) -> T {
     all[all.len() * 99 / 100]
 }
 
-/// The same, while another channel has as many calls in flight as it can.
+/// Like [`p99`], while another channel has as many calls in flight as it can.
 async fn p99_beside(greedy: &Channel, channels: &[Channel], calls: u32) -> (Duration, u64) {
     let (is_over, ended) = (Cell::new(false), Cell::new(0));
     let greedy = (0..4000).map(|_| async {

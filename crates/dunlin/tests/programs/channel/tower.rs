@@ -25,8 +25,8 @@ use crate::channel::{ECHO, HOLD, PATIENCE, Way, free_port, own_host, until};
 const ANY: &str = "127.0.0.1:0";
 const SHORT: Duration = Duration::from_millis(50);
 
-/// Repeats calls that have not run, and calls that may run twice: this many times, and each repeat
-/// with this deadline of its own, if any.
+/// Repeats calls that have not run, and calls that may run twice. The number is how many times; the
+/// span, if there is one, is the deadline of each repeat.
 #[derive(Clone, Debug)]
 struct Again(u32, Option<Duration>);
 

@@ -139,9 +139,9 @@ fn a_drain_waits_for_handlers() {
     until(|| bench.queue.wakes() > before);
     let Bench { server, queue, .. } = bench;
     let drain = std::thread::spawn(|| server.drain());
-    // The handler has not begun, and only this thread can run it. So a drain that waits for it has
-    // not ended, however long this is; one that does not wait ends in this time, unless the machine
-    // is busy.
+    // The handler has not begun, and only this thread can run it. So if the drain waits for the
+    // handler, it has not ended after any pause. If it did not wait, it would end within this
+    // pause, unless the machine is busy.
     std::thread::sleep(Duration::from_millis(100));
     assert!(!drain.is_finished());
     until(|| {

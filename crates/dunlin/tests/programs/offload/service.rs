@@ -35,8 +35,8 @@ pub(crate) trait Jobs {
     #[notify(7)]
     fn note(number: u64);
 
-    /// The next byte. Its codec is `Fixed`, whose messages handlers own with `send`, and borrow
-    /// without.
+    /// The next byte. The codec is `Fixed`: a handler of a service with `send` owns its message,
+    /// other handlers borrow it.
     #[method(8, codec = Fixed)]
     fn next(byte: u8) -> u8;
 }

@@ -19,7 +19,7 @@ use crate::channels::server::{Server, SetUp, open, open_with};
 /// The requests that [`keep_silent`] has received.
 static KEPT: AtomicU32 = AtomicU32::new(0);
 
-/// Refuses operations as an endpoint does that has no memory for an answer.
+/// Refuses operations, like an endpoint without memory for an answer.
 fn refuse(rpc: &mut Rpc<Auto, Partition>) {
     serve(rpc);
     for req_type in [KEYED, MULTI] {
@@ -103,7 +103,8 @@ fn a_write_without_an_answer_has_its_own_error() {
     }
 }
 
-/// The servers that have a get of many keys, each of which waits for the others.
+/// The number of gets of many keys that partitions have received. The handler of each waits for
+/// those of the other partitions.
 static MET: AtomicU32 = AtomicU32::new(0);
 
 /// Partitions in [`meet`]'s test: two of each of two servers.

@@ -1,6 +1,6 @@
-//! A run with real processes: two servers, one of which is killed and started again, and clients:
-//! those that block perform one operation after the other, and an async one has several tasks that
-//! do so. All processes read the system's clock.
+//! A run with real processes: two servers, one of which is killed and started again, and clients.
+//! Blocking clients perform one operation after the other; an async client has several tasks, each
+//! of which does so. All processes read the system's clock.
 
 mod calls;
 

@@ -154,7 +154,7 @@ fn a_value_that_is_always_overwritten_is_finally_read_in_one_piece() {
 
 /// The client gets the value that it lets expire at once, but no client after it does.
 #[test]
-fn a_read_that_ends_its_own_item_shows_a_long_value() {
+fn a_read_that_lets_its_item_expire_shows_the_whole_long_value() {
     let now = NOW.0;
     let value = shown("a", b'v', 200_000);
     let meta = value.replace("VALUE a 0", "VA");

@@ -39,7 +39,7 @@ fn a_full_store_refuses_an_expiry_and_keeps_the_item() {
 
 /// The time of `N` applies only to a new item.
 #[test]
-fn an_item_in_a_full_store_needs_no_memory_for_the_lifetime_of_a_new_one() {
+fn options_for_new_items_take_no_memory_in_a_full_store_if_the_item_exists() {
     let (mut connection, mut server) = full();
     let mut ask = |command: &str| ask(&mut connection, &mut server, command.as_bytes());
     assert_eq!(ask("mg 0005 N9 v t\r\n"), "VA 8 t-1\r\n12345678\r\n");

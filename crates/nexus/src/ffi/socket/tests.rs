@@ -30,7 +30,7 @@ fn descriptors_travel_with_the_first_byte() {
 }
 
 #[test]
-fn the_most_descriptors_fit_and_more_are_refused() {
+fn the_largest_number_of_descriptors_fits_and_more_are_refused() {
     let (here, there) = UnixStream::pair().unwrap();
     let fds = |n: usize| -> Vec<OwnedFd> {
         (0..n)

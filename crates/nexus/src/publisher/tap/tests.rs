@@ -1,4 +1,4 @@
-//! A trace has exactly the bytes of a packet that core passes.
+//! A trace has all bytes of a packet that core passes to the tap, and no others.
 
 use std::sync::Arc;
 

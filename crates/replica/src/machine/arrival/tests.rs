@@ -93,7 +93,7 @@ fn a_slice_reads_no_more_keys_than_its_budget() {
 }
 
 #[test]
-fn the_reader_does_not_wait_for_a_part_longer_than_any() {
+fn the_reader_does_not_wait_for_a_part_that_is_too_long() {
     let mut image = state().to_image();
     image.truncate(28);
     // The first item claims to have a key of 4 GiB.

@@ -56,7 +56,7 @@ fn an_answer_waits_for_its_write_and_a_heartbeat_for_its_term() {
 }
 
 #[test]
-fn a_pre_vote_waits_for_its_term_alone() {
+fn a_pre_vote_waits_only_for_its_term() {
     use MessageType::{MsgRequestPreVote, MsgRequestPreVoteResponse, MsgRequestVote};
     let mut journal = Journal::new((4, 1));
     let ask = || {

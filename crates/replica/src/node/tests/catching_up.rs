@@ -75,7 +75,7 @@ fn a_follower_under_load_gets_one_snapshot() {
 }
 
 #[test]
-fn a_follower_that_does_not_catch_up_holds_the_log_back_up_to_a_limit() {
+fn the_log_waits_up_to_a_limit_for_a_follower_that_does_not_catch_up() {
     let (mut stage, _, client, _) = Stage::with_late_follower(options());
     stage.delayed = Some(Vec::new());
     stage.tick(3 * Options::ELECTION_TICKS);

@@ -128,7 +128,7 @@ fn an_answer_that_makes_room_for_more_entries_never_waits() {
     let leader = stage.leader();
     let client = stage.open(leader);
     stage.tick(1);
-    // More than the two messages have room for that the burst begins with.
+    // The burst begins with two messages, which have no room for all of these writes.
     (1..=10).for_each(|number| stage.put(leader, client, number));
     stage.settle();
     let last = stage.nodes[&leader].log().last();

@@ -5,7 +5,7 @@ use super::*;
 const LATE: Nanos = Nanos(100);
 
 #[test]
-fn a_member_that_starts_again_speaks_and_its_late_parcels_do_not() {
+fn parcels_of_a_members_new_life_count_and_late_ones_of_its_old_life_do_not() {
     let mut lives = Lives::default();
     for (life, now, speaks) in [
         (1, 0, true),

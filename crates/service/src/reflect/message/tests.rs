@@ -1,5 +1,5 @@
-//! JSON that does not fit for reasons that the fields of a type do not show, and numbers that JSON
-//! does not have.
+//! JSON that does not fit although it has the fields of the type, and numbers that JSON does not
+//! have.
 
 use std::num::NonZeroU8;
 

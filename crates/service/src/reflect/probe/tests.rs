@@ -139,7 +139,7 @@ enum Odd {
 }
 
 #[test]
-fn a_panic_in_a_type_hides_that_part_alone() {
+fn a_panic_in_a_type_hides_only_that_part() {
     let mut types = Types::default();
     kind_of::<Vec<Odd>>(&mut types);
     let Some(Content::Variants(variants)) = types.get("Odd") else {

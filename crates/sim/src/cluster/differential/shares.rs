@@ -16,9 +16,10 @@ use crate::world::net::{NetCounters, StagedPackets};
 pub struct OwnPath {
     /// Its name in a report.
     pub name: &'static str,
-    /// Counts the packets that took it.
+    /// Counts the packets that took the path.
     pub count: Count,
-    /// Least percentages of the packets that must take it: in seeds without loss, and in all seeds.
+    /// Least percentages of the packets that must take the path: in seeds without loss, and in all
+    /// seeds.
     pub least: [u64; 2],
 }
 

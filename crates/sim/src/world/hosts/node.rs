@@ -58,7 +58,7 @@ pub enum StreamRequest {
         name: u64,
         /// The port of the other process.
         to: PortId,
-        /// Both are on one host.
+        /// Both processes are on one host.
         local: bool,
     },
     /// Send a message, with descriptors if the connection carries them.

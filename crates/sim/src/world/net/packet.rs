@@ -31,7 +31,7 @@ pub struct StagedPackets {
     pub in_rows: u64,
     /// Those that are longer than a line, with a message that is always copied into the lane.
     pub middle: u64,
-    /// Those that are longer than that, whose message may be copied or lent.
+    /// Those whose message is longer than the lane always copies, and may be copied or lent.
     pub long: u64,
     /// Those counted in `long` that were handed over singly or in rows.
     pub long_alike: u64,

@@ -156,7 +156,7 @@ impl SimTx {
             false => Nanos(net.rng.between(least.0, most.0)),
         };
         let due = self.half.clock.world_time() + delay;
-        // Those whose peers are gone get an address without a process.
+        // Packets whose peers are gone get an address without a process.
         let reaches = |packet: &&mut Packet| self.channels.reaches(packet.item.peer);
         for packet in row.iter_mut().filter(|packet| !reaches(packet)) {
             packet.item.peer = NOWHERE;

@@ -44,7 +44,7 @@ fn a_value_of_the_same_length_overwrites_the_old_one() {
 }
 
 #[test]
-fn the_entry_changes_in_a_cache_alone() {
+fn the_entry_changes_only_in_a_cache() {
     for mode in [Mode::Cache, Mode::Store] {
         let mut table = table(mode, 5);
         let key = table.key(b"key").unwrap();

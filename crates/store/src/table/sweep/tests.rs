@@ -92,7 +92,8 @@ fn a_sweep_ends_with_the_bucket_that_uses_up_its_lines() {
     assert_eq!(mortal.stats().sweep_lines, swept.lines);
 }
 
-/// A write of a wide item, whether or not it expires, so that all items have slots of one class.
+/// A write of an item with flags. Such an item is wide even if it never expires, so all items have
+/// slots of one class.
 fn wide(expiry: Option<Seconds>) -> Write<'static> {
     Write {
         flags: 1,

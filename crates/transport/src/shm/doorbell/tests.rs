@@ -33,7 +33,7 @@ fn only_a_sleeper_is_woken() {
 }
 
 #[test]
-fn a_bit_beyond_the_last_rings_nothing() {
+fn a_bit_that_does_not_exist_rings_nothing() {
     let bell = Doorbell::default();
     assert!(!bell.ring(MAX_BITS));
     assert!(!bell.ring(u32::MAX));

@@ -300,13 +300,13 @@ fn a_run_comes_in_order_although_its_last_word_shows_first() {
 }
 
 #[test]
-fn a_packet_alone_shows_with_all_of_its_bytes() {
+fn a_lone_packet_shows_with_all_of_its_bytes() {
     runs_in_order(&[], &[&[1; 56]]);
     runs_in_order(&[|| vec![1], || vec![2], || vec![3]], &[&[4; 30]]);
 }
 
 #[test]
-fn a_long_packet_alone_shows_with_all_of_its_bytes() {
+fn a_long_lone_packet_shows_with_all_of_its_bytes() {
     runs_in_order(&[], &[&[1; 100]]);
     runs_in_order(&[|| vec![1], || vec![2], || vec![3]], &[&[4; 57]]);
     // The third cell, which is the tail after the packet, holds a word of the second lap.
@@ -426,7 +426,7 @@ fn a_peer_that_zeroes_the_doorbell_takes_no_wake_up() {
 }
 
 #[test]
-fn a_ring_that_slept_on_while_its_consumer_was_awake_loses_no_wake_up() {
+fn a_ring_that_stays_asleep_while_its_consumer_is_awake_loses_no_wake_up() {
     loom::model(|| {
         let shared = shared();
         let sender = shared.clone();

@@ -15,9 +15,9 @@ use super::run::Fill;
 const _: () = assert!(WORD + HEADER_LEN == HALF);
 
 impl Producer {
-    /// Sends packets of `len` bytes each, which begin in these lines: as many of the first as fit
-    /// before the ring's last cell. Returns their number. `message` finds the message of a packet
-    /// by its place; if it is not as long as the packet says, the packet leaves with a header of
+    /// Sends the first of the packets that begin in these lines, as many as fit before the ring's
+    /// end. Each has `len` bytes. Returns their number. `message` finds the message of a packet by
+    /// its place; if it is not as long as the packet says, the packet leaves with a header of
     /// zeros, and its receiver drops it.
     #[inline(always)]
     pub(in crate::shm) fn push_messages<'a>(

@@ -42,9 +42,9 @@ impl Watch {
         dunlin_msgbuf::prefetch_line(unsafe { self.word.as_ref() }, 1);
     }
 
-    /// The place after the packet there, which has this number of cells, if it is the only packet
-    /// so far and all of its cells lie before the address `end`. A packet that has just come may be
-    /// missed.
+    /// The place after the packet at this place, which has `cells` cells. `None` if another packet
+    /// follows, or if a cell of the packet does not lie before the address `end`. A packet that has
+    /// just come may be missed.
     ///
     /// # Safety
     /// The cells of the ring are alive, and `end` is 0 or comes from `Consumer::end_of_run`.

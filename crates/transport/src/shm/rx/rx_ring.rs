@@ -169,7 +169,7 @@ impl RxRing {
 /// One burst in this many checks everything.
 pub(super) const HOUSEKEEPING: u32 = 32;
 
-/// The same number while plain bursts poll one ring and there is nothing else to check.
+/// Like [`HOUSEKEEPING`], while plain bursts poll one ring and there is nothing else to check.
 const HOUSEKEEPING_OF_ONE: u32 = 16 * HOUSEKEEPING;
 
 /// All state that a plain burst needs, apart from the doorbell.
@@ -182,10 +182,10 @@ pub(super) struct Alone {
     thorough: u32,
     /// The only active ring.
     pub(super) index: ChannelIdx,
-    /// The place of its next packet; `None` unless bursts are plain.
+    /// The place of that ring's next packet; `None` unless bursts are plain.
     watch: Option<Watch>,
     /// A lone packet whose last cell lies at this address or after it needs the help of its ring. 0
-    /// if all packets need that help, and the ring knows of all packets before the watch.
+    /// if all packets need that help; then the ring has counted all packets before the watch.
     open_until: usize,
     /// Longest short packet that the ring carries.
     longest: u32,

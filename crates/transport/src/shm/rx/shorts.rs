@@ -7,8 +7,8 @@
 //!
 //! After a burst in which lengths often changed, each packet of the next one is a row of its own.
 //! Where lengths change at random, the processor would mispredict the end of each longer row, and
-//! that four times on the way of a packet to its handler. A row of one packet always ends after one
-//! packet.
+//! would do so four times on the way of a packet to its handler. A row of one packet always ends
+//! after one packet.
 //!
 //! Invariants: a packet is read only after it was copied, because its peer can write to the ring,
 //! and its length is the one that the ring has checked. The copies of the packets of all rows lie

@@ -36,8 +36,8 @@ const MOST: usize = 1024;
 /// packet is delayed by no more than this many copies of large data.
 const SHOWN: usize = 2;
 
-/// For this many bursts after one with a packet whose data was in a ring, a burst shows only one
-/// packet by reference, because more packets of the other kind may come.
+/// After a burst that had a packet with its data in a ring, the next bursts, this many, show only
+/// one packet by reference each, because more packets from rings may come.
 pub(super) const LATELY: u32 = 64;
 
 impl Waiting {

@@ -22,8 +22,8 @@ pub(super) struct Lone {
     open: u64,
     /// The same for a block.
     open_block: u64,
-    /// The peer of the last lone packet for which cells were wanted. If cells are lent, they are
-    /// its ring's.
+    /// The peer of the last lone packet for which cells were wanted. Lent cells belong to this
+    /// peer's ring.
     peer: PeerId,
 }
 
@@ -116,7 +116,7 @@ impl ShmTx {
     #[inline(never)]
     fn care_for_lone(&mut self) {
         if self.lone.cells.is_pause() {
-            // The peer is one of those that this checks.
+            // This checks the peer of the lent cells, too.
             self.look_again();
             // If no cell is left, nothing is borrowed here: only the next packet shows which kind
             // of cells it needs.

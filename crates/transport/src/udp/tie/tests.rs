@@ -40,7 +40,7 @@ fn arriving(socket: &Socket, from: &[&UdpSocket]) -> usize {
 }
 
 #[test]
-fn a_tied_socket_serves_its_peer_alone_and_an_untied_one_all() {
+fn a_tied_socket_serves_only_its_peer_and_an_untied_one_serves_all() {
     for ip in [HOST, Ipv4Addr::UNSPECIFIED.into()] {
         let (socket, peer) = ends(ip);
         let other = UdpSocket::bind((HOST, 0)).unwrap();

@@ -51,7 +51,8 @@ fn owners_of_a_detached_program_share_a_new_link() {
         drop((offer, offers, first, third));
         assert_eq!(network.left.xdp_programs(), 1);
         detach(&second);
-        // Its own offer has the detached program, which is no reason to be content.
+        // The process finds its own offer, of the detached program. It must not take that for
+        // another process that has attached the program.
         let _offer = Offer::make(index, mode, &second).unwrap();
         let stranger = Steering::load().unwrap();
         stranger.attach(index, mode).unwrap();

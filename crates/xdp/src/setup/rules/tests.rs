@@ -1,4 +1,5 @@
-//! The life of rules, at a device that these tests play: no device here has rules.
+//! The life of rules. These tests play the device, because they run on machines whose devices have
+//! no rules.
 
 use std::collections::BTreeMap;
 

@@ -39,7 +39,7 @@ pub struct RoleArgs {
     /// The processor to run on.
     #[arg(long)]
     cpu: Option<usize>,
-    /// Run before all ordinary threads.
+    /// Whether the threads of the role have priority over all ordinary threads.
     #[arg(long)]
     first: bool,
 }

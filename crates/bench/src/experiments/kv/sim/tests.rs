@@ -33,7 +33,7 @@ fn one_core_and_six_have_the_rates_of_the_paper() {
 /// HERD §5.7, figure 14: the load of the six cores under Zipf 0.99. The ratio depends on the keys,
 /// because a single key has 5.6 % of all requests: the first five sets of keys have 1.75, 1.37,
 /// 1.35, 1.47 and 1.38. Experiments take another set for each round and judge the median, as this
-/// does for three of them. No set costs rate.
+/// test does for three sets. No set costs rate.
 #[test]
 fn skewed_keys_cost_no_rate_and_load_cores_as_in_the_paper() {
     let zipf = Mix {

@@ -1,4 +1,4 @@
-//! The messages of etcd.
+//! A put is encoded as etcd expects it, and the revision in its answer is found.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Leaders that are killed: the time until the client's next acknowledged put, in clusters of their
-//! own. No acknowledged put may be lost.
+//! Failover: the time from a leader's death to the client's next acknowledged put. Each leader has
+//! a cluster of its own. No acknowledged put may be lost.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::nodes::Work;
 use super::{CLIENT, Stage};
 use crate::harness::probe::{Against, Measurement, Metric, Probe};
 
-/// The last value is the shortest election time-out.
+/// A measurement has one value more than these: the shortest election time-out, their baseline.
 const METRICS: [Metric; 2] = [failover("failover_p50"), failover("failover_p99")];
 
 const fn failover(name: &'static str) -> Metric {
@@ -26,7 +26,7 @@ const fn failover(name: &'static str) -> Metric {
     }
 }
 
-/// Clusters of a measurement.
+/// Clusters of a measurement, in each of which one leader is killed.
 pub(in super::super) const KILLS: u64 = 1000;
 
 /// An election takes less time than this.

@@ -41,7 +41,7 @@ fn verdicts(rounds: &[Round]) -> Vec<Verdict> {
 }
 
 #[test]
-fn all_ratios_on_one_side_are_a_verdict_and_the_unit_says_which() {
+fn ratios_on_one_side_of_1_give_the_verdict_that_the_unit_implies() {
     let rounds: Vec<Round> = (0..7).map(|_| round(2.0, 1.0, 100.0)).collect();
     assert_eq!(
         verdicts(&rounds),
@@ -111,7 +111,7 @@ fn a_round_in_which_the_state_changed_does_not_count_wherever_it_changed() {
 }
 
 #[test]
-fn a_ping_pong_between_two_others_does_not_concern_them() {
+fn a_ping_pong_between_two_other_programs_does_not_concern_a_comparison() {
     let mut rounds: Vec<Round> = (0..7).map(|_| round(2.0, 1.0, 100.0)).collect();
     for round in &mut rounds {
         round.others.insert(0, Some(sample(1.0, [100.0, 500.0])));

@@ -11,8 +11,8 @@ use crate::misuse::Misuse;
 /// A share is rounded down to whole huge pages if it loses at most one part in this number.
 const LOSS: usize = 16;
 
-/// The memory of each thread: whole huge pages, because the kernel gives those that are reserved
-/// only for memory that consists of them. A share that would lose much by that stays as it is.
+/// The memory of each thread: whole huge pages, because the kernel gives reserved huge pages only
+/// to a mapping that consists of whole ones. A share that would lose much by that stays as it is.
 pub(super) fn share(memory: usize, threads: u16) -> usize {
     let share = memory / usize::from(threads);
     let rest = share % HUGE_PAGE;
@@ -22,7 +22,8 @@ pub(super) fn share(memory: usize, threads: u16) -> usize {
     }
 }
 
-/// The memory of all threads together: their shares, which may be less than they were given.
+/// The memory of all threads together: the sum of their shares, which rounding may make less than
+/// `memory`.
 pub(super) fn sum(memory: usize, threads: u16) -> usize {
     share(memory, threads) * usize::from(threads)
 }

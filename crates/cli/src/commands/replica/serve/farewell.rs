@@ -1,12 +1,14 @@
 //! The last words of a replica that a panic ends. A panic of Raft or of its log is never caught,
 //! and its own text is for programmers; these words name the replica and how to continue. `serve`
-//! makes them before the replica starts, because starting reads the log.
+//! prepares them before the replica starts, because its start reads the log, which may panic
+//! already.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
-/// Prints the last words when a panic drops it. The driver prints them for a panic in its turn,
-/// which drops nothing.
+/// Prints the last words if a panic unwinds through `serve` and drops this value. After a panic in
+/// a turn of the driver, nothing is unwound: the driver prints the words itself, and ends the
+/// process.
 pub(super) struct Farewell {
     address: String,
     disk: Option<PathBuf>,

@@ -35,7 +35,7 @@ fn a_growing_table_forgets_few_guesses() {
 }
 
 #[test]
-fn guesses_name_places_with_their_hashes_alone_and_each_place_once() {
+fn a_guess_names_only_places_of_its_hash_and_each_of_them_once() {
     let mut rng = Rng::new(3);
     let (mut guesses, mut noted) = (Guesses::new(), BTreeMap::new());
     for _ in 0..50_000 {

@@ -3,7 +3,7 @@
 use super::{CELL, Lengths, MOST_LINES, SHORT, WORD};
 
 #[test]
-fn lengths_lie_above_those_of_copied_messages_and_up_to_the_longest() {
+fn lengths_are_longer_than_copied_messages_and_at_most_the_longest() {
     for (longest, last) in [
         (0, SHORT),
         (281, 281),

@@ -11,7 +11,7 @@ type Lend = fn(&mut Producer) -> Lent;
 const RUN: Lend = |producer| producer.lend();
 const BLOCK: Lend = |producer| producer.lend_block();
 
-/// Takes a packet as a receiver does that has only the watch: up to the ring's last cell.
+/// Takes a packet like a receiver that has only the watch: up to the ring's last cell.
 fn pop_by_watch(consumer: &mut Consumer) -> Option<Vec<u8>> {
     let end = consumer.cells().word_ptr(COUNT - 1).addr().get();
     let packet = consumer.take_by_watch(end)?;

@@ -25,7 +25,7 @@ fn flow() -> Flow {
 }
 
 #[test]
-fn batches_begin_when_as_many_slots_are_free() {
+fn a_batch_begins_once_there_are_free_slots_for_all_of_it() {
     let mut flow = flow();
     let pace = Pace::Closed {
         window: 60,

@@ -13,8 +13,8 @@ fn the_network_is_as_in_the_paper_and_a_put_takes_two_round_trips_and_three_step
     assert!(put > least && put < 6_000.0, "{put} and {least} ns");
     assert!(put_p99 >= put && put_p99 < 7_500.0, "{put_p99} ns");
     // An echo and three steps take 3.19 µs. The append to the second follower adds some 60 ns,
-    // because it leaves in the same burst as the first one. An append is longer than an echo,
-    // which adds some 30 ns, on two links and in two threads.
+    // because it leaves in the same burst as the first one. An append is longer than an echo; the
+    // additional bytes take some 30 ns, on two links and in two threads.
     assert!(leader > times.echo && leader < 3_300.0, "{leader} ns");
     assert!(leader_p99 < 3_300.0, "{leader_p99} ns");
 }
