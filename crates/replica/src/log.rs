@@ -22,6 +22,9 @@ const ENTRY: u64 = 32;
 /// Index and term of the entry before the first.
 pub(crate) type IndexAndTerm = (u64, u64);
 
+/// Term, vote and committed index.
+pub(crate) type Promises = (u64, u64, u64);
+
 /// The log of a new cluster begins after this place, at which the first members are agreed.
 const FIRST_BASE: IndexAndTerm = (1, 1);
 
@@ -167,13 +170,21 @@ impl Log {
         {
             self.bytes -= size_of(&replaced);
         }
+        // With one put at a time, entries come one by one. To move one needs no iterator.
+        if entries.len() == 1
+            && let Some(entry) = entries.pop()
+        {
+            self.bytes += size_of(&entry);
+            return self.entries.push_back(entry);
+        }
         self.bytes += entries.iter().map(size_of).sum::<u64>();
         self.entries.extend(entries.drain(..));
     }
 
     /// Writes term, vote and committed index.
-    pub(crate) fn promise(&mut self, promises: HardState) {
-        self.promises = promises;
+    pub(crate) fn promise(&mut self, (term, vote, commit): Promises) {
+        let promises = &mut self.promises;
+        (promises.term, promises.vote, promises.commit) = (term, vote, commit);
     }
 
     /// Drops the entries up to an index, which are applied. Also drops a snapshot that is older

@@ -16,8 +16,9 @@ mod meaning;
 mod order;
 mod places;
 mod ruin;
+mod writer;
 
-use crate::wire::{Answer, Events, Malformed, Operation, Page, Request, Steps, Write, key_of_put};
+use crate::wire::{Answer, Events, Malformed, Operation, Page, Request, key_of_put};
 pub(crate) use arrival::Arrival;
 use clients::{Clients, MAX_CLIENTS};
 pub(crate) use frozen::Budget;
@@ -26,6 +27,7 @@ use image::Draft;
 pub(crate) use items::AHEAD;
 use items::Items;
 pub(crate) use ruin::Ruin;
+use writer::Writer;
 
 /// The items and clients.
 #[derive(Clone, Debug)]
@@ -202,14 +204,25 @@ impl Machine {
                 _ => self.get(request.key),
             };
         };
-        let earlier = self.clients.earlier(name, (entry, request), index);
+        let Some(record) = self.clients.record(name.client) else {
+            return Answer::Expired;
+        };
+        let earlier = record.earlier(name, (entry, request), index);
         #[cfg(feature = "mutants")]
         let earlier = earlier.filter(|_| !self.repeats);
         if let Some(answer) = earlier {
             return answer;
         }
-        let answer = self.write(index, request);
-        self.clients.note(name, (entry, request), &answer);
+        let mut writer = Writer {
+            items: &mut self.items,
+            history: &mut self.history,
+            time: self.time,
+            index,
+            #[cfg(feature = "mutants")]
+            is_careless: self.is_careless,
+        };
+        let answer = writer.write(request);
+        record.note(name.number, (entry, request), &answer);
         answer
     }
 
@@ -227,74 +240,6 @@ impl Machine {
         while let Some(key) = self.items.expire(self.time) {
             self.history.note(index, &key, Change::Expired);
         }
-    }
-
-    fn write(&mut self, index: u64, request: &Request<'_>) -> Answer {
-        let key = request.key;
-        if let Operation::CompareAndSet(version, _) = request.operation {
-            let found = self.items.version(key);
-            if version != found {
-                return Answer::Differs(found);
-            }
-        }
-        match request.operation {
-            Operation::Delete => {
-                let found = self.items.version(key);
-                self.remove(index, key);
-                Answer::Deleted(found)
-            }
-            Operation::CompareAndSet(_, value) | Operation::Put(value) => {
-                self.put(index, key, value, 0);
-                Answer::Written(index)
-            }
-            Operation::PutFor(lifetime, value) => {
-                self.put(index, key, value, lifetime);
-                Answer::Written(index)
-            }
-            Operation::Transact(steps) => self.transact(index, &steps),
-            Operation::Get
-            | Operation::Open
-            | Operation::Range(..)
-            | Operation::Watch(_)
-            | Operation::Clock(_) => Answer::Missing,
-        }
-    }
-
-    fn put(&mut self, index: u64, key: &[u8], value: &[u8], lifetime: u64) {
-        let expires = match lifetime {
-            0 => 0,
-            // One more millisecond, because the log's time was rounded down.
-            _ => self.time + lifetime + 1,
-        };
-        self.history.note(index, key, Change::Put(value));
-        self.items.put(key, index, expires, value);
-    }
-
-    fn remove(&mut self, index: u64, key: &[u8]) {
-        if self.items.remove(key) {
-            self.history.note(index, key, Change::Deleted);
-        }
-    }
-
-    fn transact(&mut self, index: u64, steps: &Steps<'_>) -> Answer {
-        let mut compares = steps.compares();
-        let conflict = compares.position(|it| self.items.version(it.key) != it.version);
-        #[cfg(feature = "mutants")]
-        let conflict = conflict.filter(|_| !self.is_careless);
-        if let Some(place) = conflict {
-            return Answer::Conflict(place as u64);
-        }
-        for write in steps.writes() {
-            match write {
-                Write::Put {
-                    key,
-                    value,
-                    lifetime,
-                } => self.put(index, key, value, lifetime),
-                Write::Delete { key } => self.remove(index, key),
-            }
-        }
-        Answer::Written(index)
     }
 }
 

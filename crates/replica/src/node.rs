@@ -45,10 +45,11 @@ mod persist;
 mod planted;
 mod restoring;
 mod tend;
+mod usual;
 mod waiting;
 
 use dunlin_core::{Nanos, Rng};
-use raft::eraftpb::{Entry, Message, MessageType};
+use raft::eraftpb::Entry;
 use raft::{Config, RawNode, SnapshotStatus, StateRole};
 use slog::{Discard, Logger, o};
 
@@ -92,6 +93,8 @@ pub struct Node<A> {
     /// A snapshot that was offered to Raft in this run.
     arrived: Option<Arriving>,
     orders: Orders,
+    /// The number of roster changes after which the members were last found to be settled.
+    settled: Option<u64>,
     lease: Lease,
     late: LateAnswers,
     /// For this number of ticks, this node answers no candidate, because it may have confirmed a
@@ -101,6 +104,8 @@ pub struct Node<A> {
     contradictions: u64,
     /// Writes of this node itself. The next run proposes them before those of clients.
     own: Vec<Vec<u8>>,
+    /// An empty list, whose memory the next entries use.
+    entries: Vec<Entry>,
     options: Options,
 }
 
@@ -155,11 +160,13 @@ impl<A> Node<A> {
             arriving: None,
             arrived: None,
             orders: Orders::default(),
+            settled: None,
             lease: lease_of(&options),
             late: LateAnswers::default(),
             restores: 0,
             contradictions: 0,
             own: Vec::new(),
+            entries: Vec::new(),
             options,
         }
     }
@@ -378,29 +385,28 @@ impl<A> Node<A> {
         if own + self.waiting.requests() == 0 {
             return;
         }
-        let mut entries = Vec::with_capacity(own + self.waiting.requests());
+        let mut entries = std::mem::take(&mut self.entries);
         if own > 0 {
             entries.extend(self.own.drain(..).map(|it| entry_with(&it)));
         }
         self.waiting.take_requests(&mut entries);
-        if !self.leads() {
-            return;
-        }
-        while !entries.is_empty() {
-            let later = entries.split_off(self.count_together(&entries));
-            let count = entries.len() - std::mem::take(&mut own).min(entries.len());
-            let last = self.raft.raft.raft_log.last_index() + (entries.len() - count) as u64;
-            let message = Message {
-                msg_type: MessageType::MsgPropose,
-                from: self.raft.raft.id,
-                entries: std::mem::replace(&mut entries, later).into(),
-                ..Message::default()
-            };
-            match self.raft.raft.step(message) {
-                Ok(()) => self.waiting.on_appended(last, count),
-                Err(_) => self.waiting.on_dropped(count),
+        let mut rest = match self.leads() {
+            true => &mut entries[..],
+            false => &mut [],
+        };
+        while !rest.is_empty() {
+            let together = self.count_together(rest);
+            let (writes, later) = rest.split_at_mut(together);
+            let count = writes.len() - std::mem::take(&mut own).min(writes.len());
+            let last = self.raft.raft.raft_log.last_index() + (writes.len() - count) as u64;
+            match self.append(writes) {
+                true => self.waiting.on_appended(last, count),
+                false => self.waiting.on_dropped(count),
             }
+            rest = later;
         }
+        entries.clear();
+        self.entries = entries;
     }
 
     /// The number of leading entries that fit into one message.
@@ -414,11 +420,19 @@ impl<A> Node<A> {
         more.map_or(entries.len(), |count| count.max(1))
     }
 
-    /// Asks for the index at which the waiting gets may be answered. A leader knows it only after
-    /// it has committed an entry of its term; before that, Raft would drop the question.
+    /// Asks for the index at which the waiting gets may be answered, if there are any.
+    #[inline]
     fn ask(&mut self) {
-        let has_gets = self.waiting.has_gets();
-        if !has_gets || !self.leads() || !self.raft.raft.commit_to_current_term() {
+        if self.waiting.has_gets() {
+            self.ask_majority();
+        }
+    }
+
+    /// Asks for that index. A leader knows it only after it has committed an entry of its term;
+    /// before that, Raft would drop the question.
+    #[inline(never)]
+    fn ask_majority(&mut self) {
+        if !self.leads() || !self.raft.raft.commit_to_current_term() {
             return;
         }
         #[cfg(feature = "mutants")]

@@ -7,6 +7,7 @@
 
 mod answer;
 pub(crate) mod change;
+mod confirmation;
 pub(crate) mod copies;
 pub(crate) mod cursor;
 mod event;
@@ -23,6 +24,7 @@ mod steps;
 
 pub use answer::{Answer, Found};
 pub(crate) use answer::{MAX_ITEM, Page};
+pub(crate) use confirmation::Confirmation;
 pub(crate) use event::Events;
 pub use event::{Event, EventKind};
 pub(crate) use format::PAGE;

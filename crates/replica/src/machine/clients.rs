@@ -33,8 +33,9 @@ struct Write {
     answer: Answer,
 }
 
+/// The record of a client.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Record {
+pub(super) struct Record {
     /// The client has the answers of all writes below this number.
     first: u64,
     /// Writes by their numbers, in ascending order.
@@ -110,6 +111,52 @@ impl Record {
                 .binary_search_by_key(&number, |(number, _)| *number),
             // Nearly all writes come in order.
             _ => Err(self.writes.len()),
+        }
+    }
+
+    /// The answer to a write that must not be applied, because it was applied before or no write
+    /// can be applied with its name.
+    pub(super) fn earlier(
+        &mut self,
+        name: Name,
+        (entry, request): (&[u8], &Request<'_>),
+        index: u64,
+    ) -> Option<Answer> {
+        self.last = index;
+        self.first = self.first.max(name.first);
+        let first = self.first;
+        while self
+            .writes
+            .pop_front_if(|(number, _)| *number < first)
+            .is_some()
+        {}
+        if name.number < first || name.number - first >= WINDOW {
+            return Some(Answer::Misnamed);
+        }
+        let place = self.place_of(name.number).ok()?;
+        let (_, write) = &self.writes[place];
+        match write.meaning == meaning(entry, request) {
+            true => Some(write.answer.clone()),
+            false => Some(Answer::Misnamed),
+        }
+    }
+
+    /// Notes a write that was applied.
+    pub(super) fn note(
+        &mut self,
+        number: u64,
+        (entry, request): (&[u8], &Request<'_>),
+        answer: &Answer,
+    ) {
+        let write = Write {
+            meaning: meaning(entry, request),
+            answer: answer.clone(),
+        };
+        match self.place_of(number) {
+            Ok(place) => self.writes[place].1 = write,
+            // Nearly all writes come in order.
+            Err(place) if place == self.writes.len() => self.writes.push_back((number, write)),
+            Err(place) => self.writes.insert(place, (number, write)),
         }
     }
 }
@@ -196,59 +243,11 @@ impl Clients {
         self.records.remove(&oldest);
     }
 
-    /// The answer to a write that must not be applied, because it was applied before or no write
-    /// can be applied with its name.
-    pub(super) fn earlier(
-        &mut self,
-        name: Name,
-        (entry, request): (&[u8], &Request<'_>),
-        index: u64,
-    ) -> Option<Answer> {
-        self.keep(name.client);
-        let Some(record) = self.records.get_mut(&name.client) else {
-            return Some(Answer::Expired);
-        };
-        record.last = index;
-        record.first = record.first.max(name.first);
-        let first = record.first;
-        while record
-            .writes
-            .pop_front_if(|(number, _)| *number < first)
-            .is_some()
-        {}
-        if name.number < record.first || name.number - record.first >= WINDOW {
-            return Some(Answer::Misnamed);
-        }
-        let place = record.place_of(name.number).ok()?;
-        let (_, write) = &record.writes[place];
-        match write.meaning == meaning(entry, request) {
-            true => Some(write.answer.clone()),
-            false => Some(Answer::Misnamed),
-        }
-    }
-
-    /// Notes a write that was applied.
-    pub(super) fn note(
-        &mut self,
-        name: Name,
-        (entry, request): (&[u8], &Request<'_>),
-        answer: &Answer,
-    ) {
-        // The lookup of the write has already saved the record for an image.
-        if let Some(record) = self.records.get_mut(&name.client) {
-            let write = Write {
-                meaning: meaning(entry, request),
-                answer: answer.clone(),
-            };
-            match record.writes.back() {
-                Some((last, _)) if *last >= name.number => match record.place_of(name.number) {
-                    Ok(place) => record.writes[place].1 = write,
-                    Err(place) => record.writes.insert(place, (name.number, write)),
-                },
-                // Nearly all writes come in order.
-                _ => record.writes.push_back((name.number, write)),
-            }
-        }
+    /// The record of a client, to be changed by an entry; `None` if the client has lost it.
+    #[inline]
+    pub(super) fn record(&mut self, client: u64) -> Option<&mut Record> {
+        self.keep(client);
+        self.records.get_mut(&client)
     }
 
     /// Appends the bytes of all records.

@@ -84,8 +84,8 @@ impl Places {
     #[inline]
     pub(super) fn guess(&self, hash: u32, key: &[u8]) -> Option<PlaceNum> {
         // A place that is free has no guess.
-        let is_right = |place: &u32| self.at(*place).is_some_and(|it| *it.key == *key);
-        self.guesses.of(hash).find(is_right).map(PlaceNum)
+        let is_right = |place: u32| self.at(place).is_some_and(|it| *it.key == *key);
+        self.guesses.find(hash, is_right).map(PlaceNum)
     }
 
     /// Notes where a search has found a key for which there was no right guess.

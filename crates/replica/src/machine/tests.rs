@@ -4,7 +4,7 @@ use dunlin_sim::Rng;
 
 use super::clients::MAX_CLIENTS;
 use super::*;
-use crate::wire::{Compare, Name};
+use crate::wire::{Compare, Name, Steps, Write};
 
 struct Stage {
     machine: Machine,

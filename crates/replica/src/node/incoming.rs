@@ -10,6 +10,7 @@ use raft::ProgressState;
 use raft::eraftpb::{Message, MessageType};
 
 use super::{Node, guard};
+use crate::wire::Confirmation;
 
 impl<A> Node<A> {
     /// Takes a message of another node. Drops it if it comes from a stranger, contradicts this
@@ -22,7 +23,7 @@ impl<A> Node<A> {
             self.raft.raft.vote = 0;
             self.raft.raft.leader_id = 0;
         }
-        if self.puts_off(&message) {
+        if Confirmation::of(&message).is_some_and(|it| self.puts_off(&it)) {
             return;
         }
         if self.mute_ticks > 0 && guard::is_of_candidate(&message) {
@@ -56,17 +57,16 @@ impl<A> Node<A> {
         }
     }
 
-    /// Whether a message is a late answer that may wait. If so, the node has noted it.
-    pub(crate) fn puts_off(&mut self, message: &Message) -> bool {
+    /// Whether an answer is late and may wait. If so, the node has noted it.
+    pub(crate) fn puts_off(&mut self, answer: &Confirmation) -> bool {
         let raft = &self.raft.raft;
-        let confirms = message.msg_type == MessageType::MsgAppendResponse && !message.reject;
-        if !confirms || message.index > raft.raft_log.committed {
+        if answer.index > raft.raft_log.committed || answer.term != raft.term {
             return false;
         }
-        if !self.leads() || message.term != raft.term || raft.lead_transferee.is_some() {
+        if !self.leads() || raft.lead_transferee.is_some() {
             return false;
         }
-        let Some(follower) = raft.prs().get(message.from) else {
+        let Some(follower) = raft.prs().get(answer.from) else {
             return false;
         };
         let has_all = follower.next_idx > raft.raft_log.last_index();
@@ -75,16 +75,15 @@ impl<A> Node<A> {
             return false;
         }
         // The follower may leave `appends` messages unanswered, as far as Raft knows.
-        self.late.add(message, self.options.appends / 2)
+        self.late.add(answer, self.options.appends / 2)
     }
 
     /// Gives Raft the late answers.
     pub(super) fn take_late(&mut self) {
-        let to = self.raft.raft.id;
+        let own = self.raft.raft.id;
         while let Some(answer) = self.late.pop() {
-            let message = Message { to, ..answer };
             // Raft takes no answer of an earlier term, nor one of a former member.
-            let _ = self.raft.raft.step(message);
+            let _ = self.raft.raft.step(answer.message(own));
         }
     }
 }

@@ -1,17 +1,17 @@
 //! Late answers of followers: those that commit nothing, and so may wait. The answers of a follower
 //! are kept as one, which confirms all entries that they do. Called by `incoming`.
 
-use raft::eraftpb::{Message, MessageType};
+use raft::eraftpb::Message;
+
+use crate::wire::Confirmation;
 
 /// The late answers of a follower.
 #[derive(Clone, Copy, Debug)]
 struct Late {
-    from: u64,
     /// The number of its answers that Raft has not got.
     count: usize,
-    /// The last entry that one of these answers confirms.
-    index: u64,
-    commit: u64,
+    /// The last entries that they confirm and report as committed.
+    last: Confirmation,
 }
 
 /// The late answers of a term.
@@ -24,25 +24,23 @@ pub(super) struct LateAnswers {
 impl LateAnswers {
     /// Takes a late answer. False: `most` answers of its follower wait with this one, so that Raft
     /// should get them now ([`Self::join`]).
-    pub(super) fn add(&mut self, message: &Message, most: usize) -> bool {
-        if self.term != message.term {
-            self.term = message.term;
+    pub(super) fn add(&mut self, answer: &Confirmation, most: usize) -> bool {
+        if self.term != answer.term {
+            self.term = answer.term;
             self.answers.clear();
         }
-        let Some(place) = self.place(message.from) else {
+        let Some(place) = self.place(answer.from) else {
             self.answers.push(Late {
-                from: message.from,
                 count: 1,
-                index: message.index,
-                commit: message.commit,
+                last: *answer,
             });
             return most > 1;
         };
         let late = &mut self.answers[place];
         late.count += 1;
         // Answers may come in another order than they were sent.
-        late.index = late.index.max(message.index);
-        late.commit = late.commit.max(message.commit);
+        late.last.index = late.last.index.max(answer.index);
+        late.last.commit = late.last.commit.max(answer.commit);
         late.count < most
     }
 
@@ -50,27 +48,19 @@ impl LateAnswers {
     pub(super) fn join(&mut self, message: &mut Message) {
         let place = self.place(message.from);
         if let Some(place) = place.filter(|_| self.term == message.term) {
-            let late = self.answers.swap_remove(place);
+            let late = self.answers.swap_remove(place).last;
             message.index = late.index.max(message.index);
             message.commit = late.commit.max(message.commit);
         }
     }
 
     fn place(&self, from: u64) -> Option<usize> {
-        self.answers.iter().position(|it| it.from == from)
+        self.answers.iter().position(|it| it.last.from == from)
     }
 
-    /// Takes the answers of one of the followers as one, without its receiver.
-    pub(super) fn pop(&mut self) -> Option<Message> {
-        let late = self.answers.pop()?;
-        Some(Message {
-            msg_type: MessageType::MsgAppendResponse,
-            from: late.from,
-            term: self.term,
-            index: late.index,
-            commit: late.commit,
-            ..Message::default()
-        })
+    /// Takes the answers of one of the followers as one.
+    pub(super) fn pop(&mut self) -> Option<Confirmation> {
+        self.answers.pop().map(|it| it.last)
     }
 }
 

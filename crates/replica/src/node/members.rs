@@ -72,11 +72,11 @@ impl<A> Node<A> {
 
     /// Proposes the next change of the members, if one is due and none is under way.
     pub(super) fn change_members(&mut self) {
-        if self.raft.raft.state != StateRole::Leader {
-            self.orders = Orders::default();
+        if self.orders.are_none() && self.is_settled() {
             return;
         }
-        if self.orders.are_none() && self.roster().is_settled() {
+        if self.raft.raft.state != StateRole::Leader {
+            self.orders = Orders::default();
             return;
         }
         let raft = &self.raft.raft;
@@ -93,6 +93,16 @@ impl<A> Node<A> {
             // If Raft does not take the change now, it is proposed again as long as it is due.
             let _ = self.raft.step(message);
         }
+    }
+
+    /// Whether no member joins or leaves. Looks at the members only after they have changed.
+    fn is_settled(&mut self) -> bool {
+        let changes = self.log().roster_changes();
+        let is_known = self.settled == Some(changes);
+        if !is_known && self.roster().is_settled() {
+            self.settled = Some(changes);
+        }
+        self.settled == Some(changes)
     }
 
     fn next_change(&mut self) -> Option<Change> {

@@ -7,11 +7,11 @@
 //! its account of uncommitted and committed bytes, for which `node` sets no limits. Called by
 //! `node` and `persist`.
 
-use raft::eraftpb::{HardState, Message};
+use raft::eraftpb::Message;
 use raft::{Raft, StateRole};
 
 use super::journal::{Kept, promise_of};
-use crate::log::Log;
+use crate::log::{Log, Promises};
 
 /// News that do not stay in Raft until the log takes them, as the entries do.
 pub(super) struct News {
@@ -19,7 +19,7 @@ pub(super) struct News {
     /// The messages are those of a leader, which need not wait for its own entries.
     pub(super) are_leaders: bool,
     /// Changed promises.
-    pub(super) promises: Option<HardState>,
+    pub(super) promises: Option<Promises>,
     /// Term or vote has changed.
     pub(super) has_promised: bool,
 }
@@ -37,7 +37,7 @@ impl News {
                 false => std::mem::take(&mut raft.msgs),
             },
             are_leaders: raft.state == StateRole::Leader,
-            promises: has_changed.then(|| raft.hard_state()),
+            promises: has_changed.then(|| (raft.term, raft.vote, raft.raft_log.committed)),
             has_promised,
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn committed_since(raft: &Raft<Log>, since: u64) -> Option<u64> {
 }
 
 /// Moves the entries into the log in memory, which also gets the promises.
-pub(super) fn store(raft: &mut Raft<Log>, promises: Option<HardState>) -> Kept {
+pub(super) fn store(raft: &mut Raft<Log>, promises: Option<Promises>) -> Kept {
     let log = &mut raft.raft_log;
     if let Some(promises) = promises {
         log.store.promise(promises);

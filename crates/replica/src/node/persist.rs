@@ -29,8 +29,8 @@ impl<A> Node<A> {
     /// Tells Raft up to which entry the items are applied, unless the disk does not have that entry
     /// yet.
     pub(super) fn note_applied(&mut self) {
-        let applied = self.applied();
-        if applied <= self.raft.raft.raft_log.persisted {
+        let (applied, log) = (self.applied(), &self.raft.raft.raft_log);
+        if applied != log.applied && applied <= log.persisted {
             self.raft.advance_apply_to(applied);
         }
     }

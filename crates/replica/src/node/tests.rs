@@ -17,7 +17,7 @@ use crate::wire::Answer;
 use crate::wire::{Member, Members, Name, Names, Operation, Parcel, Request};
 use crate::work::Saved;
 use crate::work::Work;
-use raft::eraftpb::Entry;
+use raft::eraftpb::{Entry, Message, MessageType};
 
 struct Stage {
     nodes: BTreeMap<u64, Node<u32>>,

@@ -16,6 +16,7 @@ const NONE: u64 = 0;
 pub(super) struct Packer {
     /// The most bytes of a parcel with several messages.
     most: usize,
+    /// A parcel without names.
     bytes: Vec<u8>,
     /// If the bytes encode a single message, its index.
     written: Option<usize>,
@@ -34,14 +35,23 @@ impl Packer {
         self.written = None;
     }
 
+    /// Begins a parcel without names.
+    fn clear(&mut self) {
+        self.written = None;
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&Parcel::EMPTY);
+    }
+
     /// Moves out at most `most` answers to a member's messages.
     pub(super) fn pack_answers(&mut self, to: u64, messages: &mut [Message], most: usize) -> &[u8] {
-        self.bytes.clear();
-        self.written = None;
-        let own = messages.iter_mut().filter(|it| it.to == to);
-        for message in own.filter(|it| is_answer(it)).take(most) {
-            put_message(&mut self.bytes, message);
-            message.to = NONE;
+        self.clear();
+        let mut left = most;
+        for message in messages {
+            if message.to == to && left > 0 && is_answer(message) {
+                put_message(&mut self.bytes, message);
+                message.to = NONE;
+                left -= 1;
+            }
         }
         &self.bytes
     }
@@ -60,9 +70,10 @@ impl Packer {
                 _ => self.add(message),
             };
             count += 1;
-            if count > 1 && (self.bytes.len() > self.most || count > MOST_MESSAGES) {
+            let is_long = self.bytes.len() - Parcel::EMPTY.len() > self.most;
+            if count > 1 && (is_long || count > MOST_MESSAGES) {
                 send(&self.bytes[..before]);
-                self.bytes.drain(..before);
+                self.bytes.drain(Parcel::EMPTY.len()..before);
                 count = 1;
             }
         }
@@ -76,7 +87,7 @@ impl Packer {
         let message = &messages[place];
         let is_here = |it: usize| is_same_append(&messages[it], message);
         if !self.written.is_some_and(is_here) {
-            self.bytes.clear();
+            self.clear();
             put_message(&mut self.bytes, message);
             self.written = Some(place);
         }

@@ -18,7 +18,7 @@ use raft::eraftpb::Message;
 use super::outbox::{Packer, is_snapshot};
 use super::peers::Peer;
 use super::seat::{MARK, Note, Seat};
-use crate::wire::{Envelope, Names, PARCEL, Parcel, STRANGER, TWIN};
+use crate::wire::{Confirmation, Envelope, Names, PARCEL, Parcel, STRANGER, TWIN};
 
 /// The most messages in the response to a parcel.
 const MOST_ANSWERS: usize = 16;
@@ -128,6 +128,13 @@ impl Seat {
         own: u64,
         now: Nanos,
     ) -> bool {
+        if let Some(answer) = self.confirmation(lane, done, own, now) {
+            let may_wait = self.node.puts_off(&answer);
+            if !may_wait {
+                self.inbox.push(answer.message(own));
+            }
+            return !may_wait;
+        }
         let before = self.inbox.len();
         let counts = done.result.is_ok() && self.takes_answer(lane, done, own, now);
         if !counts {
@@ -137,13 +144,24 @@ impl Seat {
             self.notes.push(Note::Unreachable(peer.id));
         }
         self.has_twin |= matches!(done.result, Err(RpcError::Rejected(TWIN, _)));
-        match &self.inbox[before..] {
-            [message] if self.node.puts_off(message) => {
-                self.inbox.truncate(before);
-                false
-            }
-            _ => true,
+        true
+    }
+
+    /// The confirmation that is the whole answer to a parcel; `None` if the answer has anything
+    /// else, or cannot be used.
+    fn confirmation(
+        &mut self,
+        lane: usize,
+        done: &Done,
+        own: u64,
+        now: Nanos,
+    ) -> Option<Confirmation> {
+        let (session, names) = self.peers[lane].met?;
+        if done.result.is_err() || done.session != session || !self.accepts(&names, own) {
+            return None;
         }
+        let answer = Confirmation::take(done.response.data(), names.from)?;
+        self.accepts_life(lane, names.life, now).then_some(answer)
     }
 
     /// Takes the answer to a parcel. False: its messages are not used.
@@ -235,16 +253,15 @@ impl Seat {
     }
 
     /// Answers the parcels of a member. The answer to the last one has the messages.
-    fn reply_to(&mut self, own: u64, lane: usize, messages: &[u8], cx: &mut Cx<'_>) {
-        let mut messages = messages;
+    fn reply_to(&mut self, own: u64, lane: usize, answers: &[u8], cx: &mut Cx<'_>) {
+        let mut answers = answers;
         while let Some(parcel) = self.peers[lane].parcels.pop() {
-            let head = self.envelope(own, lane, parcel.has_names).to_bytes();
-            let body = std::mem::take(&mut messages);
+            let envelope = self.envelope(own, lane, parcel.has_names);
+            let bytes = envelope.around(answers);
+            answers = &Parcel::EMPTY;
             // The other member may have given up.
-            let _ = cx.reply(parcel.ticket, head.len() + body.len(), |out| {
-                let (front, rest) = out.split_at_mut(head.len());
-                front.copy_from_slice(&head);
-                rest.copy_from_slice(body);
+            let _ = cx.reply(parcel.ticket, bytes.len(), |out| {
+                out.copy_from_slice(&bytes)
             });
         }
     }
@@ -257,15 +274,12 @@ impl Seat {
         };
         let met = self.peers[lane].met;
         let has_names = met.is_none_or(|(it, _)| it != session);
-        let head = self.envelope(own, lane, has_names).to_bytes();
-        let request = cx.buf(head.len() + messages.len());
+        let envelope = self.envelope(own, lane, has_names);
+        let request = cx.copy(&envelope.around(messages));
         let response = cx.buf(Parcel::room(MOST_ANSWERS));
-        let (Ok(mut request), Ok(response)) = (request, response) else {
+        let (Ok(request), Ok(response)) = (request, response) else {
             return false;
         };
-        let (front, rest) = request.data_mut().split_at_mut(head.len());
-        front.copy_from_slice(&head);
-        rest.copy_from_slice(messages);
         let options = CallOptions {
             deadline: Some(self.deadline),
         };

@@ -77,11 +77,16 @@ impl Seat {
     }
 
     /// Gives each member of the node's roster a lane, and takes the lanes of former members away.
+    #[inline]
     pub(super) fn meet(&mut self, own: u64) {
         let changes = self.node.log().roster_changes();
-        if self.met == Some(changes) {
-            return;
+        if self.met != Some(changes) {
+            self.follow_roster(changes, own);
         }
+    }
+
+    #[cold]
+    fn follow_roster(&mut self, changes: u64, own: u64) {
         let roster = self.node.roster().clone();
         for member in roster.iter().filter(|member| member.id != own) {
             let lane = self.lane_of(member.id);

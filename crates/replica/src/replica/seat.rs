@@ -270,8 +270,8 @@ impl Seat {
         if !self.notes.is_empty() {
             self.take_notes();
         }
-        for message in self.inbox.drain(..) {
-            self.node.on_message(message);
+        if !self.inbox.is_empty() {
+            self.take_messages();
         }
         if !self.orders.is_empty() {
             self.take_orders();
@@ -297,6 +297,21 @@ impl Seat {
         self.send_all(own, cx);
         if self.watchers.len() > 0 {
             self.watchers.run(&self.node, &self.moved(), cx);
+        }
+    }
+
+    fn take_messages(&mut self) {
+        // With one put at a time, messages come one by one.
+        if self.inbox.len() == 1
+            && let Some(mut message) = self.inbox.pop()
+        {
+            return match self.node.takes_append(&message) {
+                true => self.copies.reuse(message.take_entries().into_vec()),
+                false => self.node.on_message(message),
+            };
+        }
+        for message in self.inbox.drain(..) {
+            self.node.on_message(message);
         }
     }
 

@@ -15,29 +15,53 @@ use super::change::{entry_of, is_change};
 /// Bytes of a block. A longer copy has a block of its own.
 const BLOCK: usize = 64 << 10;
 
-/// The block that is being filled.
+/// A list of more entries gives its memory back.
+const FEW: usize = 64;
+
+/// Memory for entries.
 #[derive(Debug)]
-pub(crate) struct Copies(BytesMut);
+pub(crate) struct Copies {
+    /// The block that is being filled.
+    block: BytesMut,
+    /// An empty list, whose memory the next entries use.
+    list: Vec<Entry>,
+}
 
 impl Copies {
     pub(crate) fn new() -> Self {
-        Self(BytesMut::with_capacity(BLOCK))
+        Self {
+            block: BytesMut::with_capacity(BLOCK),
+            list: Vec::new(),
+        }
+    }
+
+    /// Takes an empty list of entries.
+    pub(crate) fn list(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.list)
+    }
+
+    /// Takes a list of entries that are no longer needed, for the next ones.
+    pub(crate) fn reuse(&mut self, mut list: Vec<Entry>) {
+        list.clear();
+        if list.capacity() <= FEW {
+            self.list = list;
+        }
     }
 
     /// Adds bytes to the next copy, and returns its length.
     pub(crate) fn add(&mut self, bytes: &[u8]) -> usize {
-        self.0.extend_from_slice(bytes);
-        self.0.len()
+        self.block.extend_from_slice(bytes);
+        self.block.len()
     }
 
     /// Drops the bytes of the next copy.
     pub(crate) fn clear(&mut self) {
-        self.0.clear();
+        self.block.clear();
     }
 
     /// Takes the next copy.
     pub(crate) fn take(&mut self) -> Shared {
-        Shared(self.0.split().freeze())
+        Shared(self.block.split().freeze())
     }
 
     /// Copies bytes.

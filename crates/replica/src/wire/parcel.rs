@@ -21,18 +21,25 @@ use super::format::{MAX_INDEX, MOST_MESSAGES, Malformed, PARCEL_VERSION};
 use super::pen::{put_number, size_of_number};
 use super::request::Request;
 
-/// Kinds of messages, each with its number.
-const KINDS: [(u8, MessageType); 9] = [
-    (1, MessageType::MsgAppend),
-    (2, MessageType::MsgAppendResponse),
-    (3, MessageType::MsgRequestVote),
-    (4, MessageType::MsgRequestVoteResponse),
-    (5, MessageType::MsgHeartbeat),
-    (6, MessageType::MsgHeartbeatResponse),
-    (7, MessageType::MsgRequestPreVote),
-    (8, MessageType::MsgRequestPreVoteResponse),
-    (9, MessageType::MsgTimeoutNow),
+/// Kinds of messages, each at the place of its number.
+const KINDS: [Option<MessageType>; 10] = [
+    None,
+    Some(MessageType::MsgAppend),
+    Some(MessageType::MsgAppendResponse),
+    Some(MessageType::MsgRequestVote),
+    Some(MessageType::MsgRequestVoteResponse),
+    Some(MessageType::MsgHeartbeat),
+    Some(MessageType::MsgHeartbeatResponse),
+    Some(MessageType::MsgRequestPreVote),
+    Some(MessageType::MsgRequestPreVoteResponse),
+    Some(MessageType::MsgTimeoutNow),
 ];
+
+/// The numbers of the kinds that have one; 0 for the others.
+const NUMBERS: [u8; 32] = numbers();
+
+/// The number of a confirmation. It is the first byte of the message if nothing is optional in it.
+pub(super) const CONFIRMATION: u8 = number_of(MessageType::MsgAppendResponse);
 
 /// The bits of a message's first byte that encode its kind, and those above them.
 const KIND: u8 = 0x0f;
@@ -59,6 +66,24 @@ const LEAST_ENTRY: usize = 2;
 const EXPECTED: usize = 1024;
 /// The most bytes of a message's context, in which a heartbeat carries the number of a read.
 const MAX_CONTEXT: usize = 64;
+
+const fn numbers() -> [u8; 32] {
+    let mut numbers = [0; 32];
+    let mut number = 1_u8;
+    while (number as usize) < KINDS.len() {
+        if let Some(kind) = KINDS[number as usize] {
+            numbers[kind as usize] = number;
+        }
+        number += 1;
+    }
+    numbers
+}
+
+/// The number of a kind of messages; 0 if they are never sent.
+#[inline]
+const fn number_of(kind: MessageType) -> u8 {
+    NUMBERS[kind as usize % NUMBERS.len()]
+}
 
 /// The cluster of a parcel and its two replicas.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -97,6 +122,9 @@ impl Parcel {
     /// The most bytes of a message that answers another one.
     pub const RESPONSE: usize = MESSAGE + MAX_CONTEXT;
 
+    /// A parcel with neither names nor messages.
+    pub(crate) const EMPTY: [u8; 2] = NAMELESS[0];
+
     /// Bytes of a response that has room for `count` answers.
     #[must_use]
     pub const fn room(count: usize) -> usize {
@@ -106,7 +134,7 @@ impl Parcel {
     /// Whether a message can be encoded. A snapshot cannot; it travels in [pieces](super::Piece).
     #[must_use]
     pub fn carries(message: &Message) -> bool {
-        KINDS.iter().any(|(_, kind)| *kind == message.msg_type)
+        number_of(message.msg_type) != 0
             && message
                 .snapshot
                 .as_ref()
@@ -123,11 +151,11 @@ impl Parcel {
             names: self.names,
             are_two: self.are_two,
         };
-        let mut bytes = envelope.to_bytes().into_owned();
+        let mut bytes = Self::EMPTY.to_vec();
         for message in &self.messages {
             put_message(&mut bytes, message);
         }
-        bytes
+        envelope.around(&bytes).into_owned()
     }
 
     /// Reads a parcel.
@@ -207,17 +235,27 @@ impl Envelope {
         Ok(envelope)
     }
 
-    /// The bytes of a parcel before its messages.
-    pub(crate) fn to_bytes(self) -> Cow<'static, [u8]> {
-        let Some(names) = &self.names else {
-            return Cow::Borrowed(&NAMELESS[usize::from(self.are_two)]);
-        };
+    /// The bytes of a parcel with this envelope, and with the messages of one that begins like
+    /// [`Parcel::EMPTY`]. Mostly, they are the same.
+    #[inline]
+    pub(crate) fn around(self, bytes: &[u8]) -> Cow<'_, [u8]> {
+        match self.names.is_none() && !self.are_two {
+            true => Cow::Borrowed(bytes),
+            false => Cow::Owned(self.copy_around(&bytes[Parcel::EMPTY.len()..])),
+        }
+    }
+
+    #[cold]
+    fn copy_around(self, messages: &[u8]) -> Vec<u8> {
         let mut bytes = NAMELESS[usize::from(self.are_two)].to_vec();
-        bytes[1] |= HAS_NAMES;
-        put_words(&mut bytes, &[names.cluster, names.life]);
-        put_number(&mut bytes, names.from);
-        put_number(&mut bytes, names.to);
-        Cow::Owned(bytes)
+        if let Some(names) = &self.names {
+            bytes[1] |= HAS_NAMES;
+            put_words(&mut bytes, &[names.cluster, names.life]);
+            put_number(&mut bytes, names.from);
+            put_number(&mut bytes, names.to);
+        }
+        bytes.extend_from_slice(messages);
+        bytes
     }
 }
 
@@ -258,8 +296,8 @@ const fn has_hint(message: &Message) -> bool {
 /// # Panics
 /// If the message cannot be encoded; see [`Parcel::carries`].
 pub(crate) fn put_message(out: &mut Vec<u8>, message: &Message) {
-    let kind = KINDS.iter().find(|(_, kind)| *kind == message.msg_type);
-    let (number, _) = kind.expect("only messages with a number are sent");
+    let number = number_of(message.msg_type);
+    assert!(number != 0, "only messages with a number are sent");
     let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     let (context, has_hint) = (&message.context, has_hint(message));
     let bits = bit(message.reject, REJECTS)
@@ -326,8 +364,8 @@ fn take_message(
     message: &mut Message,
 ) -> Result<(), Malformed> {
     let first = cursor.u8()?;
-    let kind = KINDS.get(usize::from(first & KIND).wrapping_sub(1));
-    message.msg_type = kind.ok_or(Malformed)?.1;
+    let kind = KINDS.get(usize::from(first & KIND)).copied().flatten();
+    message.msg_type = kind.ok_or(Malformed)?;
     message.reject = first & REJECTS != 0;
     message.term = cursor.number()?;
     message.log_term = cursor.number()?;
@@ -383,7 +421,8 @@ fn take_entries(
     message: &Message,
 ) -> Result<Vec<Entry>, Malformed> {
     let count = cursor.number_of_parts(LEAST_ENTRY)?;
-    let mut entries = Vec::with_capacity(count.min(EXPECTED));
+    let mut entries = source.copies.list();
+    entries.reserve(count.min(EXPECTED));
     let (mut term, mut index) = (message.log_term, message.index);
     for _ in 0..count {
         index = index.checked_add(1).ok_or(Malformed)?;

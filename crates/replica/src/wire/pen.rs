@@ -66,8 +66,23 @@ impl Cursor<'_> {
         }
     }
 
+    /// Reads the rest of a number of several bytes. Few have more than three.
     #[inline(never)]
     fn rest_of_number(&mut self, first: u8) -> Result<u64, Malformed> {
+        let bits = |byte: u8| u64::from(byte & !MORE);
+        let (number, rest) = match *self.0 {
+            [last @ 1..MORE, ref rest @ ..] => (bits(last) << 7, rest),
+            [middle @ MORE..=u8::MAX, last @ 1..MORE, ref rest @ ..] => {
+                (bits(middle) << 7 | bits(last) << 14, rest)
+            }
+            _ => return self.long_number(first),
+        };
+        self.0 = rest;
+        Ok(number | bits(first))
+    }
+
+    #[cold]
+    fn long_number(&mut self, first: u8) -> Result<u64, Malformed> {
         let mut number = u64::from(first & !MORE);
         for shift in (7..64).step_by(7) {
             let byte = self.u8()?;

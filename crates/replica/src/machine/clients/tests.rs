@@ -27,7 +27,8 @@ fn the_client_with_the_oldest_entry_is_removed_first() {
                     number: 1,
                     first: 1,
                 };
-                assert_eq!(clients.earlier(name, (&[], &Request::OPEN), index), None);
+                let record = clients.record(client).unwrap();
+                assert_eq!(record.earlier(name, (&[], &Request::OPEN), index), None);
                 expected.insert(index, client);
             }
             let mut names: Vec<u64> = expected.values().copied().collect();

@@ -84,6 +84,13 @@ impl Guesses {
         bucket.flat_map(move |it| it.matches(hash))
     }
 
+    /// The place of a hash for which `is_right` returns true.
+    #[inline]
+    pub(super) fn find(&self, hash: u32, mut is_right: impl FnMut(u32) -> bool) -> Option<u32> {
+        let bucket = self.bucket(self.index_of(hash))?;
+        bucket.matches(hash).find(|place| is_right(*place))
+    }
+
     /// Starts to load the guesses for a hash.
     #[inline]
     pub(super) fn prefetch(&self, hash: u32) {

@@ -3,7 +3,7 @@
 use super::catching_up::options;
 use super::drawing::{gib, node_with};
 use super::*;
-use crate::wire::Piece;
+use crate::wire::{Confirmation, Piece};
 
 /// The parts of a snapshot, each with at most this number of bytes.
 fn pieces(message: &Message, most: usize) -> Vec<Piece<'_>> {
@@ -31,8 +31,10 @@ impl Node<u32> {
                 let all = pieces(&message, usize::MAX >> 1);
                 assert!(all.iter().all(|it| self.on_piece(it)));
             }
-            // The owner of a node asks, too, whether a run of the node is necessary.
-            _ if self.puts_off(&message) => {}
+            // The owner of a node asks, too, whether a run of the node is necessary, and gives it
+            // appends by reference.
+            _ if self.takes_append(&message) => {}
+            _ if Confirmation::of(&message).is_some_and(|it| self.puts_off(&it)) => {}
             _ => self.on_message(message),
         }
     }

@@ -165,3 +165,47 @@ fn the_lead_passes_to_a_follower_whose_answer_waits() {
     stage.settle();
     assert!(stage.nodes[&behind].leads());
 }
+
+#[test]
+fn only_an_append_of_the_present_leader_is_taken_by_reference() {
+    let mut stage = Stage::new(3);
+    let leader = stage.leader();
+    let [follower, other] = [1 + leader % 3, 1 + (leader + 1) % 3];
+    let node = stage.nodes.get_mut(&follower).unwrap();
+    let (term, last) = (node.term(), node.log().last());
+    let append = |from, term| Message {
+        msg_type: MessageType::MsgAppend,
+        from,
+        to: follower,
+        term,
+        log_term: term,
+        index: last,
+        commit: last,
+        ..Message::default()
+    };
+    let heartbeat = Message {
+        msg_type: MessageType::MsgHeartbeat,
+        ..append(leader, term)
+    };
+    let others = [
+        append(leader, term - 1),
+        append(leader, term + 1),
+        append(other, term),
+        heartbeat,
+    ];
+    assert!(others.iter().all(|it| !node.takes_append(it)));
+    assert!(node.takes_append(&append(leader, term)));
+    let leads = stage.nodes.get_mut(&leader).unwrap();
+    assert!(!leads.takes_append(&append(leader, term)));
+}
+
+#[test]
+fn a_leader_takes_no_write_while_it_passes_the_lead_on() {
+    let (mut stage, leader, client) = answered();
+    let to = 1 + leader % 3;
+    stage.cut = Some(to);
+    stage.nodes.get_mut(&leader).unwrap().hand_over(to);
+    stage.put(leader, client, 1);
+    stage.step();
+    assert_eq!(stage.answers, [(leader, 1, Answer::Busy)]);
+}

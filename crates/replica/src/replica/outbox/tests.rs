@@ -43,8 +43,7 @@ fn answer(to: u64) -> Message {
 fn packed(most: usize, messages: &[Message]) -> Vec<Vec<Message>> {
     let mut parcels = Vec::new();
     Packer::new(most).pack(1, messages, |bytes| {
-        let head = &[3, 0][..];
-        let parcel = Parcel::decode(&[head, bytes].concat()).unwrap();
+        let parcel = Parcel::decode(bytes).unwrap();
         parcels.push(parcel.messages);
     });
     parcels
@@ -86,7 +85,7 @@ fn an_append_to_another_follower_has_its_own_bytes_if_it_differs() {
     for messages in [alike, later, answered] {
         let mut packer = Packer::new(usize::MAX);
         for (to, message) in (1..).zip(&messages) {
-            let mut expected = Vec::new();
+            let mut expected = vec![3, 0];
             put_message(&mut expected, message);
             let mut sent = Vec::new();
             packer.pack(to, &messages, |bytes| sent.push(bytes.to_vec()));
@@ -102,10 +101,11 @@ fn answers_leave_once_and_no_more_than_there_is_room_for() {
     let mut two = Vec::new();
     put_message(&mut two, &answer(1));
     two.extend_from_within(..);
+    two.splice(..0, [3, 0]);
     assert_eq!(packer.pack_answers(1, &mut messages, 2), two);
     let mut left = Vec::new();
     packer.pack(1, &messages, |bytes| {
-        left = Parcel::decode(&[&[3, 0], bytes].concat()).unwrap().messages;
+        left = Parcel::decode(bytes).unwrap().messages;
     });
     let kinds: Vec<MessageType> = left.iter().map(|it| it.msg_type).collect();
     assert_eq!(
