@@ -14,6 +14,8 @@ use crate::{
 mod copies;
 mod far;
 mod full;
+mod later;
+mod limited;
 mod lost;
 mod parts;
 mod reset;
@@ -49,7 +51,7 @@ fn alone() -> Alone {
     server(Mode::Store, 8 << 20)
 }
 
-/// A piece of a client's bytes.
+/// A piece of a script as [`any_cut`] reads it: bytes of a client, filler, or a step of the clock.
 fn piece() -> impl Strategy<Value = Vec<u8>> {
     let whole = [
         "get a b\r\n",
@@ -71,7 +73,16 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         "stats\r\n",
         "flush_all\r\n",
         "lru_crawler metadump all\r\n",
-        "set big 0 0 70000\r\n",
+        "set big 9 5 70000\r\n",
+        "set big 3 2 66560\r\n\0\u{40}\r\n",
+        "set a 0 0 262144\r\n\0\u{7f}\0\u{7f}\r\n",
+        "append big 0 0 1024\r\n\0\0\r\n",
+        "prepend a 0 0 66560\r\n\0\u{40}\r\n",
+        "ms b 2048 T3 MA N4 s c\r\n\0\u{1}\r\n",
+        "md b x T2\r\n",
+        "get big a b\r\n",
+        "mg big v t s\r\n",
+        "gat 1 big\r\n",
         "set huge 0 0 2000000\r\n",
         "ms b 5 ! \r\n12345\r\n",
         "quit\r\n",
@@ -81,6 +92,8 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         1 => proptest::collection::vec(any::<u8>(), 0..20),
         1 => Just(vec![b'v'; 3000]),
         1 => Just(b"\r\n".to_vec()),
+        2 => (0_u8..9).prop_map(|seconds| vec![1, seconds]),
+        1 => any::<u8>().prop_map(|kibibytes| vec![0, kibibytes]),
     ]
 }
 
@@ -89,10 +102,11 @@ proptest! {
 
     #[test]
     fn no_cut_of_the_bytes_changes_the_answers(
+        setting in 0_u8..4,
         cuts in proptest::collection::vec(any::<u8>(), 8),
         pieces in proptest::collection::vec(piece(), 0..30),
     ) {
-        let bytes = [cuts, pieces.concat()].concat();
+        let bytes = [vec![setting], cuts, pieces.concat()].concat();
         any_cut(&bytes);
         any_login(&bytes);
     }
