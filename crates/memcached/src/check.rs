@@ -28,7 +28,7 @@ const WELCOME: &[u8] = b"STORED\r\n";
 const NOW: Seconds = Seconds(1_800_000_000);
 
 /// The most bytes that a script may contain.
-const LONGEST_SCRIPT: usize = 3 << 20;
+const LONGEST_SCRIPT: usize = 1 << 20;
 
 /// The length of the shortest filler of a script.
 const FILLER: usize = 1024;
@@ -124,8 +124,8 @@ impl Server for Threads {
 /// A client's bytes, the clock, and the server's table, all read from the input of a fuzzer.
 ///
 /// The first byte chooses the mode and the memory of the table, and the next eight bytes the cuts.
-/// Of the rest, a byte 0 stands for as many KiB of filler as the next byte says, and one more; a
-/// byte 1 lets the clock go on by as many seconds as the next byte says; and a byte 2 stands for the
+/// Of the rest, a byte 0 stands for as many KiB of filler as the next byte says, and one more. A
+/// byte 1 lets the clock go on by as many seconds as the next byte says. A byte 2 stands for the
 /// next byte.
 #[derive(Clone, Debug)]
 struct Script {

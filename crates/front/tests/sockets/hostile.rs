@@ -1,7 +1,8 @@
 //! A native client on a thread with hostile clients of memcached.
 //!
-//! Whether the machine is busy is measured, too: at the same time, another client asks a server of
-//! its own, whose thread serves nothing else. A pause that both clients have comes from the machine.
+//! The test also measures how busy the machine is: at the same time, another client asks a server
+//! of its own, whose thread serves nothing else. A pause that both clients have comes from the
+//! machine.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -23,7 +24,7 @@ const TIME: Duration = Duration::from_secs(2);
 /// build. The rest is for other programs of the machine.
 const MOST_PAUSE: Duration = Duration::from_millis(100);
 
-/// What a hostile client does with its connection until the test ends.
+/// Uses the connection of a hostile client until the test ends.
 type Hostile = fn(&mut TcpStream, &AtomicBool) -> std::io::Result<()>;
 
 /// Sends commands and never reads an answer.

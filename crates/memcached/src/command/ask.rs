@@ -81,7 +81,8 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// The refusal of a value that is too long. A set deletes the item that it was meant to replace.
+    /// The refusal of a value that is too long. A set deletes the item that it was meant to
+    /// replace.
     pub(crate) fn refusal(&self) -> Skip<'a> {
         let (deletes, is_quiet) = match self {
             Self::Update(update) => {

@@ -37,9 +37,8 @@ impl Partition<'_> {
         Some(self.on_written((&key, store), was_claimed, result, now))
     }
 
-    /// Whether a value would be longer than clients may write. The table has a limit of its own, and
-    /// a value that comes from a client was compared when its length came, but not with the bytes
-    /// to which it is added.
+    /// Whether a value would be longer than clients may write. The length of what a client sends
+    /// was compared before it came, but without the value to which the bytes are added.
     fn is_too_long(&mut self, key: &Key<'_>, write: &Write<'_>, now: Seconds) -> bool {
         let Some(most) = self.ledger.most_value else {
             return false;

@@ -345,7 +345,7 @@ impl Table {
     /// Counts and reports an item that is about to leave.
     pub(super) fn report(&mut self, found: &Found, reason: Option<Reason>) {
         let header = &found.header;
-        self.stats.on_gone(found, reason);
+        self.stats.on_gone(header, found.entry.heat(), reason);
         if let Some(reason) = reason {
             let departure = Departure {
                 key: header.key(&self.memory, found.entry.place()),

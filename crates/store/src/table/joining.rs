@@ -8,9 +8,10 @@
 use std::ops::Range;
 
 use crate::config::{MAX_VALUE, SLICE};
-use crate::item::{Header, Seconds, Stamp, Version};
+use crate::item::{Header, Seconds, Version};
 use crate::table::body::{Found, Storage, Table};
 use crate::table::key::Key;
+use crate::table::pending::Base;
 use crate::table::write::{Verb, Write, WriteError, judge};
 
 /// The value that a write produces.
@@ -20,13 +21,6 @@ pub(super) struct Source<'a> {
     old: Option<Found>,
     /// The length of the result.
     pub(super) len: usize,
-}
-
-/// The old value of a result that is copied in slices.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Base {
-    len: u32,
-    stamp: Option<Stamp>,
 }
 
 impl Source<'_> {

@@ -5,8 +5,7 @@
 use crate::classes::CHUNK;
 use crate::config::{IDLE_SECONDS, MAX_VALUE, MOST_WRITINGS};
 use crate::index::Place;
-use crate::item::Seconds;
-use crate::table::joining::Base;
+use crate::item::{Seconds, Stamp};
 
 /// How often a write begins again because the value to which it adds bytes was overwritten. The
 /// next time, it is done in one piece.
@@ -37,6 +36,14 @@ pub(super) struct Pending {
     restarts: u8,
     /// When the caller last continued the write.
     touched: Seconds,
+}
+
+/// The value to which a write adds bytes. One that is overwritten has another base, unless both are
+/// equally long and too short for stamps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Base {
+    pub(super) len: u32,
+    pub(super) stamp: Option<Stamp>,
 }
 
 /// The progress of a write.

@@ -1,7 +1,6 @@
 //! A table's figures.
 
 use crate::item::{Header, mark};
-use crate::table::body::Found;
 use crate::table::departure::Reason;
 
 /// Figures of a table. Figures without "now" count since the table was made.
@@ -58,8 +57,8 @@ impl Stats {
         self.item_bytes += bytes(header);
     }
 
-    pub(super) fn on_gone(&mut self, found: &Found, reason: Option<Reason>) {
-        let header = &found.header;
+    /// Counts an item that leaves. `heat`: the reads that its entry has counted.
+    pub(super) fn on_gone(&mut self, header: &Header, heat: u64, reason: Option<Reason>) {
         self.items -= 1;
         self.item_bytes -= bytes(header);
         let was_read = header.marks & mark::READ != 0;
@@ -69,7 +68,7 @@ impl Stats {
             Some(Reason::Evicted) => {
                 self.evicted += 1;
                 self.evicted_unread += unread;
-                self.evicted_active += u64::from(was_read && found.entry.heat() > 0);
+                self.evicted_active += u64::from(was_read && heat > 0);
             }
             Some(Reason::Crowded) => {
                 self.crowded += 1;

@@ -55,10 +55,10 @@ impl Table {
     /// Does a part of a write, and returns the result once the write has happened or cannot happen.
     /// `None`: the caller does other work, and then calls again with the same arguments. A call
     /// copies at most a [`SLICE`] of its value, or two if it completes an append or a prepend. Some
-    /// writes are done in one piece: values that are not longer than a slice with the bytes to which
-    /// they are added; in a cache, values that overwrite an old value of the same size, and those
-    /// that are added to one of the oldest items; and writes beyond [`MOST_WRITINGS`], or that were
-    /// abandoned, have lost their room, or were overtaken by other writes of the key.
+    /// writes are done in one piece: those whose result is not longer than a slice; in a cache,
+    /// values that overwrite an old value of the same size, and those that are added to one of the
+    /// oldest items; and writes beyond [`MOST_WRITINGS`], or that were abandoned, have lost their
+    /// room, or were overtaken by other writes of the key.
     ///
     /// ```
     /// # use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table, Write, Writing};
@@ -125,8 +125,8 @@ impl Table {
         self.writings.stage(writing).is_some()
     }
 
-    /// Abandons a write, except this one, that was not continued for [`IDLE_SECONDS`](crate::config::IDLE_SECONDS). False: there
-    /// is none.
+    /// Abandons a write, except this one, that was not continued for two seconds. False: there is
+    /// none.
     pub(super) fn give_up_idle(&mut self, own: Writing, now: Seconds) -> bool {
         let idle = self.writings.idle(own, now);
         if let Some(idle) = idle {

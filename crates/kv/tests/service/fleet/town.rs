@@ -245,8 +245,8 @@ impl Town {
         self.world.now()
     }
 
-    /// Runs until operations have ended, in steps of a microsecond, and returns for each server when
-    /// its partitions have received their first request since the call, and when the first operation
+    /// Runs until operations have ended, in steps of a microsecond. Returns for each server when
+    /// its partitions received their first request since the call, and when the first operation
     /// ended.
     pub(crate) fn run_to_end(&mut self, servers: usize) -> (Vec<Option<Nanos>>, Nanos) {
         let before: Vec<u64> = (0..servers).map(|it| self.requests(it)).collect();
