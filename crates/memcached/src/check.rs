@@ -209,7 +209,7 @@ impl Script {
         let scale = 1 + self.len() / 8192;
         let cuts = self.cuts.clone();
         let mut next = cuts.into_iter().cycle();
-        move || next.next().map_or(1, usize::from) * scale
+        move || next.next().map_or(1, |cut| usize::from(cut).max(1)) * scale
     }
 
     /// Feeds the bytes to a connection, and returns all answers. `cut` returns the length of each
