@@ -33,12 +33,12 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Makes the state of an endpoint.
+    /// Makes the state of an endpoint of a process.
     #[must_use]
-    pub fn new(partition: Partition) -> Self {
+    pub fn new(partition: Partition, hall: &Hall) -> Self {
         Self {
             partition,
-            ledger: Ledger::default(),
+            ledger: hall.ledger(),
             bursts: Vec::new(),
             answers: Vec::new(),
             news: VecDeque::new(),
@@ -175,6 +175,10 @@ impl Server for Serving<'_> {
 
     fn refuses_flush(&self) -> bool {
         self.hall.refuses_flush()
+    }
+
+    fn most_value(&self) -> usize {
+        self.hall.most_value()
     }
 }
 

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use dunlin_memcached::{ConnectionFacts, Process, Users};
-use dunlin_store::Seconds;
+use dunlin_memcached::{ConnectionFacts, Ledger, Process, Users};
+use dunlin_store::{MAX_VALUE, Seconds};
 use mio::Waker;
 
 use crate::floor::{Floor, FloorTicket};
@@ -37,6 +37,8 @@ pub struct Options {
     pub patience: u32,
     /// True if `flush_all` is refused.
     pub refuses_flush: bool,
+    /// The longest value that a client may write, if that is shorter than the table's longest.
+    pub most_value: Option<usize>,
     /// Memory for items, in bytes.
     pub memory: u64,
     /// Threads that serve.
@@ -56,6 +58,7 @@ impl Default for Options {
             incomplete: 64 << 20,
             patience: 10,
             refuses_flush: false,
+            most_value: None,
             memory: 0,
             threads: 1,
             started: Seconds(0),
@@ -123,6 +126,17 @@ impl Hall {
 
     pub(crate) fn refuses_flush(&self) -> bool {
         self.options.refuses_flush
+    }
+
+    pub(crate) fn most_value(&self) -> usize {
+        self.options.most_value.unwrap_or(MAX_VALUE)
+    }
+
+    /// The ledger of a table of this process.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        let most = self.options.most_value;
+        most.map_or_else(Ledger::default, Ledger::with_most_value)
     }
 
     /// Registers a client; `None` if there are too many.
@@ -249,6 +263,7 @@ impl Hall {
             memory: self.options.memory,
             threads: self.options.threads,
             refuses_flush: self.options.refuses_flush,
+            most_value: self.options.most_value.map(|most| most as u64),
             connections: guests.values().map(|guest| guest.facts()).collect(),
             settings: self.options.settings.clone(),
         }

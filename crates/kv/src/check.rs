@@ -12,6 +12,9 @@ use crate::wire::{
     WHOLE, Whole,
 };
 
+/// The unit of the filler that makes a request long: 63 of them are more than a value may have.
+const FILLER: usize = 17_000;
+
 /// The tag of the map in all checks.
 const TAG: u32 = 7;
 
@@ -94,8 +97,10 @@ pub fn dump(bytes: &[u8]) {
     }
 }
 
-/// Runs the bytes as requests to a partition: each begins with its length and its type. Every
-/// answer must have the length that it claims, and a client must be able to read it.
+/// Runs the bytes as requests to a partition. The first byte chooses the mode and the memory of its
+/// table. Each request begins with its length, its type, the length of the filler after it, and the
+/// pause before it. Every answer must have the length that it claims, and a client must be able to
+/// read it.
 ///
 /// # Panics
 /// If one of these is false.
@@ -107,13 +112,24 @@ pub fn partition(bytes: &[u8]) {
         0 => Mode::Cache,
         _ => Mode::Store,
     };
-    let mut partition = small_partition(mode);
+    let memory = match setting & 2 {
+        0 => 64 << 10,
+        _ => 4 << 20,
+    };
+    let mut partition = partition_of(mode, memory);
     let mut now = Nanos::ZERO;
     while let Some(([low, high, kind, pause], after)) = rest.split_first_chunk() {
         let len = usize::from(u16::from_le_bytes([*low, *high])).min(after.len());
         let (request, after) = after.split_at(len);
         now += Nanos::from_millis(u64::from(*pause) * 50);
-        run_one(&mut partition, *kind, request, now);
+        let filler = usize::from(kind / 4) * FILLER;
+        if filler == 0 {
+            run_one(&mut partition, *kind, request, now);
+        } else {
+            let mut long = request.to_vec();
+            long.resize(request.len() + filler, b'v');
+            run_one(&mut partition, *kind, &long, now);
+        }
         rest = after;
     }
 }
@@ -124,12 +140,16 @@ pub fn partition(bytes: &[u8]) {
 /// If there is no memory for it.
 #[must_use]
 pub fn small_partition(mode: Mode) -> Partition {
+    partition_of(mode, 64 << 10)
+}
+
+fn partition_of(mode: Mode, memory: usize) -> Partition {
     let config = Config {
         mode,
         seed: Seed::new([7, 9]),
         first_version: 1,
     };
-    let region = Region::new(64 << 10).expect("the memory is small");
+    let region = Region::new(memory).expect("the memory is small");
     let table = Table::new(region, config).expect("it is large enough for a table");
     let map = Map::new(TAG, mode, [0]).expect("there is one partition");
     Partition::new(table, map, 0)

@@ -14,8 +14,8 @@ use dunlin_store::{
 };
 
 use crate::wire::{
-    Figures, Head, HotKeys, Keys, Map, PUBLISHED, Record, Records, Request, Scanned, Status, Store,
-    Whole,
+    Figures, Head, HotKeys, Keys, MOST_ANSWER, Map, PUBLISHED, Record, Records, Request, Scanned,
+    Status, Store, Whole,
 };
 use answer::head_of;
 use writings::Writings;
@@ -368,11 +368,12 @@ impl Partition {
         written.map(reply_to_write)
     }
 
-    /// Runs a request for many keys, and returns the answer.
+    /// Runs a request for many keys, and returns the answer: at most [`MOST_ANSWER`] bytes.
     pub(crate) fn run_multi(&mut self, (tag, keys): (u32, &Keys<'_>), now: Nanos) -> &[u8] {
         let mut answer = std::mem::take(&mut self.records);
         if self.is_current(tag) {
-            self.fill_records(keys, self.time(now), &mut answer);
+            let keys = keys.within(MOST_ANSWER);
+            self.fill_records(&keys, self.time(now), &mut answer);
         } else {
             answer.clear();
             answer.resize(Reply::Refused(Status::MapChanged).size(), 0);

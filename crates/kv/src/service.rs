@@ -9,9 +9,9 @@
 //! that its slot keeps from one answer to the next. If the endpoint has no memory for such a
 //! buffer, the operation has run, and a client does not learn the result of its write. No request
 //! makes a handler panic. A value longer than a slice is written in parts, between which the
-//! endpoint serves other requests. There are exceptions, which copy up to 1 MiB at once: an append
-//! or prepend, which joins two values; a write that the table does in one piece, see
-//! [`Table::write_part`]; a write that the endpoint cannot keep for later; and all writes of
+//! endpoint serves other requests. There are exceptions, which copy up to 1 MiB at once: a write
+//! that the table does in one piece, see [`Table::write_part`]; a write that the endpoint cannot
+//! keep for later, such as an append of few bytes to a long value; and all writes of
 //! [`serve_singly`], whose handler cannot interrupt a write.
 //!
 //! [`Table::write_part`]: dunlin_store::Table::write_part
@@ -245,7 +245,7 @@ fn run_write(
     time: Seconds,
     cx: &mut Cx<'_>,
 ) {
-    if store.value.len() > SLICE {
+    if store.value.len() > SLICE || store.verb.joins() {
         return write_part(partition, (tag, store), key, item, time, cx);
     }
     match partition.write((tag, store), key, time) {

@@ -27,8 +27,8 @@ pub use format::{KEYED, MAP, MAX_KEYS, MAX_PARTITIONS, MULTI, Malformed, VERSION
 pub use hot::HotKeys;
 pub(crate) use map::share;
 pub use map::{KeyPlace, Map, MapError};
-pub(crate) use multi::Record;
 pub use multi::{Keys, Records};
+pub(crate) use multi::{MOST_ANSWER, Record};
 pub(crate) use request::set_tag;
 pub use request::{Request, Store};
 pub(crate) use whole::SCAN_ROOM;

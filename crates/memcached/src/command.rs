@@ -79,6 +79,18 @@ pub(crate) fn parse(line: &[u8], now: Seconds) -> Command<'_> {
     text::parse(name, line, words, now)
 }
 
+impl<'a> Command<'a> {
+    /// The same command, or its refusal if it writes a value of more than `most` bytes.
+    pub(crate) fn within(self, most: usize) -> Self {
+        match self {
+            Self::Ask(ask) if ask.value_len().is_some_and(|len| len > most) => {
+                Self::Skip(ask.refusal())
+            }
+            command => command,
+        }
+    }
+}
+
 /// A command that sends this answer, unless the line asks for none.
 pub(super) fn say(words: &Words<'_>, text: &'static str) -> Command<'static> {
     if words.is_quiet() {

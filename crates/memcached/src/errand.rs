@@ -16,7 +16,7 @@
 //! A burst ends after the first answer to a read of a long value. So no later command of the same
 //! client runs before the client's thread has asked for all slices.
 
-use dunlin_store::{Cursor, MAX_VALUE, SLICE, Seconds, Stamp, Writing};
+use dunlin_store::{Cursor, MAX_VALUE, Seconds, Stamp, Writing};
 
 use crate::command::{Ask, Command, parse};
 use crate::limits::{MAX_LINE, OUTPUT_MARK};
@@ -278,7 +278,7 @@ impl Partition<'_> {
         }
         let operation = ask.operation(value);
         if let Operation::Write(store) = &operation
-            && value.len() > SLICE
+            && store.may_be_long()
         {
             let Some(written) = self.write_part(store, writing, now) else {
                 return Ok(false);

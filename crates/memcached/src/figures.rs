@@ -164,6 +164,9 @@ table_figures! {
     writes by sum,
     evicted by sum,
     crowded by sum,
+    evicted_unread by sum,
+    evicted_active by sum,
+    expired_unread by sum,
     expired by sum,
     flushed by sum,
     sweep_lines by sum,
@@ -174,6 +177,7 @@ table_figures! {
     index_bytes by sum,
     used_bytes by sum,
     laps by most,
+    oldest_access by oldest,
 }
 
 /// A table's figures, of which those that count begin at `base`.
@@ -185,6 +189,9 @@ pub(crate) fn since(base: &Stats, now: Stats) -> Stats {
         evicted: now.evicted - base.evicted,
         crowded: now.crowded - base.crowded,
         expired: now.expired - base.expired,
+        evicted_unread: now.evicted_unread - base.evicted_unread,
+        evicted_active: now.evicted_active - base.evicted_active,
+        expired_unread: now.expired_unread - base.expired_unread,
         flushed: now.flushed - base.flushed,
         ..now
     }
@@ -196,4 +203,12 @@ fn sum(one: u64, other: u64) -> u64 {
 
 fn most(one: u64, other: u64) -> u64 {
     one.max(other)
+}
+
+/// The earlier of two times, of which 0 is none.
+fn oldest(one: u64, other: u64) -> u64 {
+    match (one, other) {
+        (0, time) | (time, 0) => time,
+        (one, other) => one.min(other),
+    }
 }

@@ -52,8 +52,8 @@ pub use errand::{BurstRun, Errand, Malformed, answers};
 pub use figures::Figures;
 pub use limits::{INPUT_MARK, MAX_KEYS_LINE, MAX_LINE, MAX_TURN, MAX_WAITING, OUTPUT_MARK};
 pub use operation::{
-    Answer, Count, CountError, Counted, Expiry, Found, Look, Operation, OperationTicket, Step,
-    Steps, Store,
+    Answer, Count, CountError, Counted, Emptying, Expiry, Found, Look, Operation, OperationTicket,
+    Step, Steps, Store, Written,
 };
 pub use partition::{Ledger, Partition};
 pub use report::{ConnectionFacts, Process, Report};

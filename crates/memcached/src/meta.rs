@@ -48,6 +48,7 @@ pub(crate) struct Options {
     pub(crate) with_value: bool,
     pub(crate) leaves_no_trace: bool,
     pub(crate) invalidates: bool,
+    pub(crate) empties: bool,
     pub(crate) if_version: Option<Version>,
     pub(crate) version: Option<Version>,
     pub(crate) mode: u8,
@@ -168,6 +169,7 @@ impl<'a> Meta<'a> {
             b'u' => options.leaves_no_trace = true,
             b'q' => options.is_quiet = true,
             b'I' => options.invalidates = true,
+            b'x' if self.words.at(0) == b"md" => options.empties = true,
             // These flags ask for a part of the answer, or are for proxies and have no effect here.
             b'k' | b's' | b't' | b'c' | b'f' | b'l' | b'h' | b'O' | b'P' | b'L' => {}
             _ => return Err(INVALID),

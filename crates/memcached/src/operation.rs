@@ -4,7 +4,7 @@
 //! the key, the command goes there as an [`Errand`](crate::Errand) with a ticket. The connection
 //! keeps answers in ticket order.
 
-use dunlin_store::{Item, Seconds, Verb, Version, WriteError};
+use dunlin_store::{Item, SLICE, Seconds, Verb, Version, WriteError};
 
 /// The number of an operation that waits for other partitions. A connection numbers these one after
 /// the other.
@@ -35,6 +35,8 @@ pub enum Operation<'a> {
         /// If given, deletes the item only if it has this version.
         if_version: Option<Version>,
     },
+    /// Replaces an item's value by an empty one.
+    Empty(Emptying<'a>),
     /// Marks an item as out of date.
     Invalidate {
         /// Its key.
@@ -125,6 +127,34 @@ pub struct Store<'a> {
     pub stale_if_older: bool,
     /// The item's new version; `None`: the table's next one.
     pub version: Option<Version>,
+    /// If given, an append or prepend without an item makes one, which then expires at this time.
+    pub vivify: Option<Expiry>,
+}
+
+/// How an item loses its value.
+#[derive(Clone, Copy, Debug)]
+pub struct Emptying<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// If given, the item changes only if it has this version.
+    pub if_version: Option<Version>,
+    /// The item's new flags.
+    pub flags: u32,
+    /// When the item expires.
+    pub expiry: Expiry,
+    /// The item's new version; `None`: it keeps its version.
+    pub version: Option<Version>,
+    /// Whether the item is then marked as out of date.
+    pub invalidates: bool,
+}
+
+/// A value that was written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Written {
+    /// The item's version.
+    pub version: Version,
+    /// The length of its value, with the bytes to which an append or prepend has added others.
+    pub len: usize,
 }
 
 /// A change of a counter.
@@ -154,7 +184,7 @@ pub enum Answer<'a> {
     /// The item, as it was before the operation changed its expiry and its marks.
     Found(Found<'a>),
     /// The result of a write.
-    Written(Result<Version, WriteError>),
+    Written(Result<Written, WriteError>),
     /// The result of a count.
     Counted(Result<Counted, CountError>),
     /// The operation has succeeded.
@@ -200,6 +230,13 @@ pub enum CountError {
     NoMemory,
     /// There is no memory for a new item.
     NoNewItem,
+}
+
+impl Store<'_> {
+    /// Whether the item's value may be longer than a slice.
+    pub(crate) fn may_be_long(&self) -> bool {
+        self.value.len() > SLICE || self.verb.joins()
+    }
 }
 
 impl Steps {
@@ -256,6 +293,7 @@ impl<'a> Operation<'a> {
             | Self::Touch { key, .. }
             | Self::Inspect { key } => Some(key),
             Self::Look(look) => Some(look.key),
+            Self::Empty(emptying) => Some(emptying.key),
             Self::Write(store) => Some(store.key),
             Self::Count(count) => Some(count.key),
             Self::Flush { .. } | Self::Reset => None,

@@ -23,6 +23,8 @@ pub struct Ledger {
     figures: Figures,
     /// The table's figures when a client last reset them.
     base: Stats,
+    /// The longest value that a client may write, if that is shorter than the table's longest.
+    most_value: Option<usize>,
 }
 
 /// A table and its ledger, borrowed for operations.
@@ -33,6 +35,15 @@ pub struct Partition<'t> {
 }
 
 impl Ledger {
+    /// The ledger of a table in which clients may write values of at most this number of bytes.
+    #[must_use]
+    pub fn with_most_value(most: usize) -> Self {
+        Self {
+            most_value: Some(most),
+            ..Self::default()
+        }
+    }
+
     /// Borrows the table for operations. It must be the same one each time.
     pub fn open<'t>(&'t mut self, table: &'t mut Table) -> Partition<'t> {
         let ledger = self;
@@ -54,6 +65,10 @@ impl Partition<'_> {
             Operation::Write(store) => see(&Answer::Written(self.write(store, now))),
             Operation::Delete { key, if_version } => {
                 let answer = self.delete(key, *if_version, now);
+                see(&answer)
+            }
+            Operation::Empty(emptying) => {
+                let answer = self.empty(emptying, now);
                 see(&answer)
             }
             Operation::Invalidate {
@@ -87,6 +102,7 @@ impl Partition<'_> {
                 *self.ledger = Ledger {
                     figures: Figures::default(),
                     base: self.table.stats(),
+                    ..*self.ledger
                 };
                 see(&Answer::Done)
             }

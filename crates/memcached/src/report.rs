@@ -38,6 +38,8 @@ pub struct Process {
     pub threads: u64,
     /// True if `flush_all` is refused.
     pub refuses_flush: bool,
+    /// The longest value that a client may write, if that is shorter than the table's longest.
+    pub most_value: Option<u64>,
     /// Connections now.
     pub connections: Vec<ConnectionFacts>,
     /// Further settings, as name and value.

@@ -1,6 +1,6 @@
 //! The server of a connection: its thread's partition, and facts about the process.
 
-use dunlin_store::Table;
+use dunlin_store::{MAX_VALUE, Table};
 
 use crate::partition::{Ledger, Partition};
 use crate::report::Process;
@@ -48,6 +48,12 @@ pub trait Server {
         false
     }
 
+    /// The longest value that a client may write, in bytes. The ledgers of all partitions have the
+    /// same limit.
+    fn most_value(&self) -> usize {
+        MAX_VALUE
+    }
+
     /// Resets the counts of connections and their bytes.
     fn on_reset(&mut self) {}
 
@@ -75,6 +81,19 @@ impl Alone {
             process,
         }
     }
+
+    /// The same server, whose clients may write values of at most this number of bytes.
+    #[must_use]
+    pub fn with_most_value(self, most: usize) -> Self {
+        Self {
+            ledger: Ledger::with_most_value(most),
+            process: Process {
+                most_value: Some(most as u64),
+                ..self.process
+            },
+            ..self
+        }
+    }
 }
 
 impl Server for Alone {
@@ -84,6 +103,11 @@ impl Server for Alone {
 
     fn process(&self) -> Process {
         self.process.clone()
+    }
+
+    fn most_value(&self) -> usize {
+        let most = self.process.most_value;
+        most.map_or(MAX_VALUE, |most| usize::try_from(most).unwrap_or(MAX_VALUE))
     }
 
     fn on_reset(&mut self) {

@@ -84,6 +84,15 @@ impl Log {
         }
     }
 
+    /// Whether the item at byte `at` would leave before `len` bytes fit.
+    pub(crate) fn leaves_for(&self, at: usize, len: usize) -> bool {
+        let wraps = self.head + len > self.limit;
+        match self.older {
+            Some(older) if at >= older.tail => wraps || at < self.head + len,
+            _ => wraps && at < START + len,
+        }
+    }
+
     /// Checks whether an item of `len` bytes fits now. If not, returns the item that is in the way.
     #[inline]
     pub(crate) fn step(&mut self, len: usize) -> Step {
@@ -133,6 +142,12 @@ impl Log {
         if older.tail >= older.end {
             self.older = None;
         }
+    }
+
+    /// The place of the oldest item of both laps, if there is one.
+    pub(crate) fn first(&self) -> Option<usize> {
+        let newer = (self.head > START).then_some(START);
+        self.oldest().or(newer)
     }
 
     /// The place of the oldest item of the older lap, if there is one.

@@ -35,11 +35,13 @@ pub enum Mutant {
     LostRoom,
     /// An abandoned write in slices keeps its pages.
     LostPages,
+    /// An append in slices goes on although its old value was overwritten meanwhile.
+    MixedJoin,
 }
 
 #[cfg(all(test, feature = "mutants"))]
 impl Mutant {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Miss,
         Self::HalfWrite,
         Self::LateEntry,
@@ -53,5 +55,6 @@ impl Mutant {
         Self::NotedSlot,
         Self::LostRoom,
         Self::LostPages,
+        Self::MixedJoin,
     ];
 }

@@ -11,7 +11,9 @@ mod body;
 mod counter;
 mod departure;
 mod hot;
+mod joining;
 mod key;
+mod pending;
 mod read;
 mod rewrite;
 mod room;
@@ -27,12 +29,12 @@ pub use counter::{CounterError, Delta};
 pub use departure::{Departure, Reason};
 pub use hot::HOT_KEYS;
 pub use key::Key;
+pub use pending::Writing;
 pub use read::Item;
 pub use scan::Cursor;
 pub use stats::Stats;
 pub use sweep::Swept;
 pub use write::{DeleteError, Verb, Write, WriteError};
-pub use writing::Writing;
 
 #[cfg(test)]
 mod tests;

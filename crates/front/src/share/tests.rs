@@ -6,6 +6,8 @@ use super::{FREE, Load, PROGRESS, Share, Stand};
 use crate::floor::Seat;
 use crate::hall::{Hall, Options};
 
+mod steps;
+
 const LEN: usize = 1 << 20;
 /// More bytes than the clients of a test have.
 const LIMIT: usize = 64 << 20;

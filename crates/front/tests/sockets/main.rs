@@ -5,6 +5,7 @@
 
 mod doors;
 mod halves;
+mod hostile;
 mod server;
 mod threads;
 

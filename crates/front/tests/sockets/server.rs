@@ -10,12 +10,17 @@ use std::time::{Duration, Instant, SystemTime};
 use dunlin_front::{Desk, Door, DoorAddress, Front, Hall, Options, serve};
 use dunlin_kv::store::{Config, Mode, Region, Seed, Table};
 use dunlin_kv::{Figures, Map, Partition};
-use dunlin_nexus::{Nexus, Rpc};
+use dunlin_nexus::{Idle, Nexus, Rpc};
 use dunlin_store::Seconds;
 use dunlin_transport::shm::Shm;
 
 /// No test waits longer for an answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Threads without work wait in the kernel, as those of `dunlin kv serve` do.
+const IDLE: Idle = Idle::Adaptive {
+    spin: Duration::from_micros(50),
+};
 
 /// A server that runs until it is dropped.
 pub(crate) struct Running {
@@ -54,8 +59,8 @@ impl Running {
                     first_version: 1,
                 };
                 let table = Table::new(Region::new(64 << 20).unwrap(), config).unwrap();
-                let desk = Desk::new(Partition::new(table, map, number));
-                let builder = nexus.endpoint_builder().index(number);
+                let desk = Desk::new(Partition::new(table, map, number), &hall);
+                let builder = nexus.endpoint_builder().index(number).idle(IDLE);
                 let mut rpc: Rpc<Shm, Desk> = builder.build(desk).unwrap();
                 serve(&mut rpc);
                 let mut front = Front::new(hall, number, doors).unwrap();

@@ -3,6 +3,8 @@
 use dunlin_channel::{Config, Retry};
 use dunlin_core::Nanos;
 
+use crate::wire::MOST_ANSWER;
+
 /// The name of an operation, chosen by the program.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Token(pub u64);
@@ -16,7 +18,8 @@ pub struct Options {
     pub deadline: Nanos,
     /// Bytes of a value for which a get makes room. A longer value takes a second call.
     pub expected_value: u32,
-    /// The most bytes of an answer to a get of many keys.
+    /// The most bytes of an answer to a get of many keys. A server ends an answer at 64 KiB and 64
+    /// bytes in any case; the client then asks again for the other keys.
     pub multi_answer: u32,
     /// The pause after a session could not be made. It doubles with each further failure.
     pub least_pause: Nanos,
@@ -53,7 +56,7 @@ impl Options {
         first_endpoint: 0,
         deadline: Nanos::from_secs(5),
         expected_value: 1024,
-        multi_answer: 128 * 1024,
+        multi_answer: MOST_ANSWER,
         least_pause: Nanos::from_millis(1),
         most_pause: Nanos::from_millis(200),
         retry: Config::DEFAULT.retry,

@@ -318,6 +318,37 @@ fn many_keys_are_answered_as_far_as_they_fit() {
     assert_eq!(ask(8 + 123), "!-!!");
 }
 
+/// A client may allow an answer of 16 MiB. Other requests of the thread must not wait for a copy of
+/// that length.
+#[test]
+fn an_answer_for_many_keys_copies_no_more_than_a_slice() {
+    let mut partition = large_partition();
+    let names: Vec<[u8; 2]> = (0..40_u16).map(u16::to_le_bytes).collect();
+    for (name, len) in names.iter().zip([SLICE, 30_000, 1000].into_iter().cycle()) {
+        let value = vec![b'v'; len];
+        let write = Request::Write(Store::set(name, &value));
+        assert!(matches!(
+            Answer::decode(&run(&mut partition, &write, 1)),
+            Ok(Answer::Written(_))
+        ));
+    }
+    let (mut asked, mut calls) = (0, 0);
+    while asked < names.len() {
+        let keys = || names[asked..].iter().map(|name| &name[..]);
+        let mut request = vec![0; Keys::size(keys())];
+        Keys::encode(TAG, u32::MAX, keys().count(), keys(), &mut request);
+        let (tag, keys) = Keys::decode(&request).unwrap();
+        let answer = partition.run_multi((tag, &keys), Nanos::from_secs(1));
+        assert!(answer.len() <= SLICE + 64, "{} bytes", answer.len());
+        let records = Records::decode(answer).unwrap().unwrap();
+        assert!(records.iter().all(|it| matches!(it, Answer::Found(_))));
+        asked += records.len();
+        calls += 1;
+    }
+    assert!((20..=40).contains(&calls), "{calls} calls");
+    assert!(partition.records.capacity() <= 4 * SLICE);
+}
+
 #[test]
 fn the_fuzz_corpus_is_answered() {
     let inputs = dunlin_testkit::corpus::inputs("kv");
@@ -336,10 +367,14 @@ proptest! {
 
     #[test]
     fn requests_of_the_protocol_are_answered(
+        setting in 0_u8..4,
         steps in prop::collection::vec((2_u8..4, 1_u8..12, 1_u8..4, any::<u8>(), 0_u8..40), 0..40),
+        fillers in prop::collection::vec(prop_oneof![3 => Just(0_u8), 1 => 0_u8..63], 40),
     ) {
-        let mut bytes = vec![steps.len().to_le_bytes()[0]];
-        for (kind, code, key, pause, value) in steps {
+        let mut bytes = vec![setting];
+        for ((kind, code, key, pause, value), filler) in steps.into_iter().zip(fillers) {
+            // A filler makes the value long, and other requests invalid.
+            let kind = kind + if (3..8).contains(&code) { 4 * filler } else { 0 };
             let fields = match code {
                 1 => 0,
                 10 | 11 => 8,

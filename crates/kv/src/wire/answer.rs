@@ -13,7 +13,7 @@ use super::cursor::{Cursor, halves};
 use super::format::Malformed;
 
 /// Bytes before the value of a found item, if the value is not longer than a slice.
-const FOUND: usize = 24;
+pub(super) const FOUND: usize = 24;
 const SHORT: usize = 8;
 
 /// The reason why an answer fits into its buffer.

@@ -6,10 +6,11 @@
 //! answer   status, 0, number of records u16, 0 u32; then records as answers of KEYED
 //! ```
 //! An answer has the records that fit, in the order of the keys; the client asks again for the
-//! others. A record with [`Status::Alone`] stands for a value that must be asked for separately,
+//! others. A server also ends an answer at [`MOST_ANSWER`] bytes, so one call of its handler copies
+//! no more. A record with [`Status::Alone`] stands for a value that must be asked for separately,
 //! because it is longer than a slice or would not fit into any answer of that length.
 
-use dunlin_store::MAX_KEY;
+use dunlin_store::{MAX_KEY, SLICE};
 
 use super::answer::{Answer, Head, Status, write_short};
 use super::cursor::{Cursor, Pen};
@@ -18,6 +19,10 @@ use super::format::{MAX_KEYS, Malformed, VERSION};
 const CODE: u8 = 16;
 const REQUEST: usize = 12;
 const ANSWER: usize = 8;
+
+/// The most bytes of an answer, whatever the client allows. The longest value that is not asked for
+/// separately still fits.
+pub(crate) const MOST_ANSWER: u32 = 64 * 1024 + 64;
 
 /// The keys of a request.
 #[derive(Clone, Copy, Debug)]
@@ -226,3 +231,5 @@ impl<'a> Records<'a> {
         Ok(Ok(records))
     }
 }
+
+const _: () = assert!(ANSWER + super::answer::FOUND + SLICE <= MOST_ANSWER as usize);

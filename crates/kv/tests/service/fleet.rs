@@ -5,7 +5,7 @@ mod town;
 
 use dunlin_channel::Reason;
 use dunlin_core::{CloseReason, Nanos};
-use dunlin_kv::{Error, WhenDown};
+use dunlin_kv::{Error, FleetOptions, WhenDown};
 use dunlin_store::Mode;
 
 use town::{Outcome, Town};
@@ -250,4 +250,71 @@ fn reads_wait_for_a_server_that_has_crashed_however_many_were_repeated_before() 
         }
         assert_eq!(ends, vec![Outcome::Missing; 16], "life {life}");
     }
+}
+
+/// The answers take a round trip of the simulated network, so servers that are asked one after the
+/// other would get their requests that much later.
+#[test]
+fn a_get_of_many_keys_asks_all_servers_at_the_same_time() {
+    const SERVERS: usize = 5;
+    let mut town = Town::new(&[Mode::Store; SERVERS], WhenDown::Fail);
+    let keys: Vec<Vec<u8>> = (0..SERVERS)
+        .flat_map(|server| [town.key(server, 0), town.key(server, 1)])
+        .collect();
+    town.connect_all();
+    let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    let begin = town.now();
+    town.get_many(&asked);
+    let (received, end) = town.run_to_end(SERVERS);
+    let received: Vec<Nanos> = received.into_iter().map(Option::unwrap).collect();
+    let (first, last) = (received.iter().min(), received.iter().max());
+    let (first, last) = (*first.unwrap(), *last.unwrap());
+    let whole = end.since(begin);
+    assert!(
+        last.since(first).0 * 4 < whole.0,
+        "requests at {received:?}, begun at {begin:?}, ended at {end:?}"
+    );
+    assert_eq!(town.ends(), [Outcome::Many(vec![false; 2 * SERVERS])]);
+}
+
+#[test]
+fn a_look_up_changes_the_list_and_one_that_fails_keeps_it() {
+    let options = FleetOptions {
+        lookup: Some(Nanos::from_secs(30)),
+        ..FleetOptions::DEFAULT
+    };
+    let mut town = Town::with(&[Mode::Store; 3], options);
+    let keys: Vec<Vec<u8>> = (0..3).map(|server| town.key(server, 0)).collect();
+    town.connect_all();
+    for key in &keys {
+        town.set(key, b"value");
+    }
+    town.run(5);
+    assert_eq!(town.ends(), vec![Outcome::Written; 3]);
+    let before = town.looked_up().len();
+    town.answer_look_up(None);
+    town.answer_look_up(Some(&[0, 1]));
+    town.answer_look_up(Some(&[0, 1, 2]));
+    let mut after_look_ups = |count: usize| {
+        while town.looked_up().len() < before + count {
+            town.run(100);
+        }
+        town.connect_all();
+        let ends = keys.iter().flat_map(|key| {
+            town.get(key);
+            town.run(5);
+            town.ends()
+        });
+        ends.collect::<Vec<_>>()
+    };
+    let found = Outcome::found(b"value");
+    // The name is not found: the list stays.
+    assert_eq!(after_look_ups(1), vec![found.clone(); 3]);
+    // The third server has left the list, and its key has another owner.
+    let missing = vec![found.clone(), found.clone(), Outcome::Missing];
+    assert_eq!(after_look_ups(2), missing);
+    // It comes back, with its old items.
+    assert_eq!(after_look_ups(3), vec![found; 3]);
+    let times = &town.looked_up()[before..];
+    assert_eq!(times[2].since(times[1]), Nanos::from_secs(30));
 }

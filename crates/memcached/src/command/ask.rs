@@ -2,8 +2,9 @@
 
 use dunlin_store::{Seconds, Verb, Version};
 
+use crate::command::{Skip, TOO_LARGE};
 use crate::meta::{KeyBytes, Meta};
-use crate::operation::{Count, Expiry, Look, Operation, Store};
+use crate::operation::{Count, Emptying, Expiry, Look, Operation, Store};
 
 /// A command that is one operation. `render` writes its answer.
 #[derive(Clone, Copy, Debug)]
@@ -70,13 +71,36 @@ pub(crate) struct MetaSet<'a> {
     pub(crate) len: usize,
 }
 
-impl Ask<'_> {
+impl<'a> Ask<'a> {
     /// The length of the value that follows the line, if one does.
     pub(crate) fn value_len(&self) -> Option<usize> {
         match self {
             Self::Update(update) => Some(update.len),
             Self::MetaSet(set) => Some(set.len),
             _ => None,
+        }
+    }
+
+    /// The refusal of a value that is too long. A set deletes the item that it was meant to
+    /// replace.
+    pub(crate) fn refusal(&self) -> Skip<'a> {
+        let (deletes, is_quiet) = match self {
+            Self::Update(update) => {
+                let replaces = update.verb == Verb::Set && update.if_version.is_none();
+                (
+                    replaces.then(|| KeyBytes::text(update.key)),
+                    update.is_quiet,
+                )
+            }
+            Self::MetaSet(set) => (Some(*set.meta.key()), false),
+            _ => (None, false),
+        };
+        let len = self.value_len().unwrap_or(0);
+        Skip {
+            text: TOO_LARGE,
+            is_quiet,
+            len: u32::try_from(len).expect("a length was read as 31 bits"),
+            deletes,
         }
     }
 
@@ -94,7 +118,7 @@ impl Ask<'_> {
     }
 
     /// The operation; `value` is empty if none follows.
-    pub(crate) fn operation<'a>(&'a self, value: &'a [u8]) -> Operation<'a> {
+    pub(crate) fn operation<'o>(&'o self, value: &'o [u8]) -> Operation<'o> {
         match self {
             Self::Get { key, touch, .. } => Operation::Get { key, touch: *touch },
             Self::Update(update) => Operation::Write(update.store(value)),
@@ -121,6 +145,7 @@ impl<'a> Update<'a> {
             if_version: self.if_version,
             stale_if_older: false,
             version: None,
+            vivify: None,
         }
     }
 }
@@ -149,6 +174,7 @@ impl MetaSet<'_> {
             if_version,
             stale_if_older: options.invalidates && self.compares(),
             version: options.version,
+            vivify: options.vivify,
         }
     }
 }
@@ -188,6 +214,16 @@ fn look<'a>(meta: &'a Meta<'_>) -> Operation<'a> {
 
 fn delete<'a>(meta: &'a Meta<'_>) -> Operation<'a> {
     let (options, key) = (meta.options(), meta.key().bytes());
+    if options.empties {
+        return Operation::Empty(Emptying {
+            key,
+            if_version: options.if_version,
+            flags: options.client_flags,
+            expiry: options.touch.flatten(),
+            version: options.version,
+            invalidates: options.invalidates,
+        });
+    }
     if options.invalidates {
         return Operation::Invalidate {
             key,

@@ -1,9 +1,9 @@
 //! The meta protocol: commands of two letters.
 
-use dunlin_store::{MAX_KEY, MAX_VALUE, Seconds, Verb};
+use dunlin_store::{MAX_KEY, Seconds, Verb};
 
 use crate::command::ask::{Ask, MetaSet};
-use crate::command::{BAD_FORMAT, Command, ERROR, Skip, TOO_LARGE};
+use crate::command::{BAD_FORMAT, Command, ERROR, Skip};
 use crate::meta::{KeyBytes, Meta, Wrong};
 use crate::number;
 use crate::words::Words;
@@ -49,19 +49,19 @@ fn set(words: Words<'_>, now: Seconds) -> Command<'_> {
     let Some(len) = len.and_then(|len| u32::try_from(len).ok()) else {
         return Command::Say(BAD_FORMAT);
     };
-    let skip = |text, deletes| {
+    let skip = |text| {
         Command::Skip(Skip {
             text,
             is_quiet: false,
             len,
-            deletes,
+            deletes: None,
         })
     };
     let meta = match Meta::read(words, 3, now) {
         Ok(meta) => meta,
-        Err(Wrong::TooMany) => return skip(TOO_MANY, None),
-        Err(Wrong::Flag(text)) => return skip(text, None),
-        Err(Wrong::Opaque) => return skip(OPAQUE_TOO_LONG, None),
+        Err(Wrong::TooMany) => return skip(TOO_MANY),
+        Err(Wrong::Flag(text)) => return skip(text),
+        Err(Wrong::Opaque) => return skip(OPAQUE_TOO_LONG),
     };
     let verb = match meta.options().mode {
         0 | b'S' => Verb::Set,
@@ -69,11 +69,8 @@ fn set(words: Words<'_>, now: Seconds) -> Command<'_> {
         b'A' => Verb::Append,
         b'P' => Verb::Prepend,
         b'R' => Verb::Replace,
-        _ => return skip("CLIENT_ERROR invalid mode for ms M token", None),
+        _ => return skip("CLIENT_ERROR invalid mode for ms M token"),
     };
-    if len as usize > MAX_VALUE {
-        return skip(TOO_LARGE, Some(*meta.key()));
-    }
     Command::Ask(Ask::MetaSet(MetaSet {
         meta,
         verb,

@@ -1,11 +1,10 @@
 //! The text protocol: commands with names of more than two letters.
 
-use dunlin_store::{MAX_KEY, MAX_VALUE, Seconds, Verb, Version};
+use dunlin_store::{MAX_KEY, Seconds, Verb, Version};
 
 use crate::command::ask::{Ask, Change, Update};
-use crate::command::{BAD_FORMAT, Command, ERROR, Keys, Skip, TOO_LARGE, VERSION_LINE, say, stats};
+use crate::command::{BAD_FORMAT, Command, ERROR, Keys, VERSION_LINE, say, stats};
 use crate::limits::MAX_LINE;
-use crate::meta::KeyBytes;
 use crate::words::{Words, each};
 use crate::{expiry, number};
 
@@ -125,15 +124,6 @@ fn update_with(
     ) else {
         return say(&words, BAD_FORMAT);
     };
-    if len as usize > MAX_VALUE {
-        let replaces = verb == Verb::Set && if_version.is_none();
-        return Command::Skip(Skip {
-            text: TOO_LARGE,
-            is_quiet,
-            len,
-            deletes: replaces.then(|| KeyBytes::text(key)),
-        });
-    }
     Command::Ask(Ask::Update(Update {
         key,
         verb,

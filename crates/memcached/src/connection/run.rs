@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use dunlin_store::{BATCH, Cursor, SLICE, Seconds};
+use dunlin_store::{BATCH, Cursor, Seconds};
 
 use crate::binary::{self, Opening};
 use crate::command::{Ask, Command, Keys, Skip, TOO_LARGE, Topic, parse};
@@ -106,7 +106,7 @@ impl Connection {
         }
         self.announce(next, server);
         let line = &self.input.bytes()[..end];
-        match parse(line, now) {
+        match parse(line, now).within(server.most_value()) {
             Command::Keys(keys) => {
                 let end = visible(line).len();
                 if server.standing().of > 1 {
@@ -337,13 +337,13 @@ impl Reading {
     }
 }
 
-/// The write of a value that is longer than a slice, if its key is in this partition.
+/// A write whose value may be longer than a slice, if its key is in this partition.
 fn long_write<'o, 'v>(
     operation: &'o Operation<'v>,
     server: &impl Server,
 ) -> Option<&'o operation::Store<'v>> {
     match operation {
-        Operation::Write(store) if store.value.len() > SLICE => {
+        Operation::Write(store) if store.may_be_long() => {
             let is_here = server.owner(store.key) == server.standing().number;
             is_here.then_some(store)
         }

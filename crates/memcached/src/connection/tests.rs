@@ -14,9 +14,14 @@ use crate::{
 mod copies;
 mod far;
 mod full;
+mod later;
+mod limited;
 mod lost;
 mod parts;
 mod reset;
+mod scripts;
+
+use scripts::piece;
 
 const NOW: Seconds = Seconds(1_800_000_000);
 
@@ -49,50 +54,16 @@ fn alone() -> Alone {
     server(Mode::Store, 8 << 20)
 }
 
-/// A piece of a client's bytes.
-fn piece() -> impl Strategy<Value = Vec<u8>> {
-    let whole = [
-        "get a b\r\n",
-        "gets a\r\n",
-        "gat 10 a b\r\n",
-        "set a 1 0 3\r\nabc\r\n",
-        "add b 0 0 0\r\n\r\n",
-        "append a 0 0 2\r\nxy\r\n",
-        "incr a 1\r\n",
-        "delete a noreply\r\n",
-        "touch a 5\r\n",
-        "mg a v k O1 t c\r\n",
-        "mg c N10 v\r\n",
-        "ms a 2 c T9\r\nhi\r\n",
-        "md a I\r\n",
-        "ma n N0 v\r\n",
-        "me a\r\n",
-        "mn\r\n",
-        "stats\r\n",
-        "flush_all\r\n",
-        "lru_crawler metadump all\r\n",
-        "set big 0 0 70000\r\n",
-        "set huge 0 0 2000000\r\n",
-        "ms b 5 ! \r\n12345\r\n",
-        "quit\r\n",
-    ];
-    prop_oneof![
-        12 => proptest::sample::select(whole.to_vec()).prop_map(|text| text.as_bytes().to_vec()),
-        1 => proptest::collection::vec(any::<u8>(), 0..20),
-        1 => Just(vec![b'v'; 3000]),
-        1 => Just(b"\r\n".to_vec()),
-    ]
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn no_cut_of_the_bytes_changes_the_answers(
+        setting in 0_u8..4,
         cuts in proptest::collection::vec(any::<u8>(), 8),
         pieces in proptest::collection::vec(piece(), 0..30),
     ) {
-        let bytes = [cuts, pieces.concat()].concat();
+        let bytes = [vec![setting], cuts, pieces.concat()].concat();
         any_cut(&bytes);
         any_login(&bytes);
     }

@@ -7,7 +7,7 @@ use crate::command::{MetaSet, TOO_LARGE};
 use crate::meta::{KeyBytes, Meta};
 use crate::operation::{Answer, CountError, Counted, Expiry, Found, Step};
 use crate::partition::{LongValue, item_size};
-use crate::render::text::{NO_MEMORY, NOT_A_NUMBER, data, joins, line};
+use crate::render::text::{NO_MEMORY, NOT_A_NUMBER, data, line};
 use crate::{base64, number};
 
 /// Appends the answer to `mg`. Returns a long value, as [`data`] does.
@@ -97,7 +97,7 @@ pub(super) fn set(set: &MetaSet<'_>, answer: &Answer<'_>, out: &mut Vec<u8>) {
         Err(WriteError::VersionDiffers) => "EX",
         Err(WriteError::Absent) if set.compares() => "NF",
         Err(WriteError::Absent | WriteError::Present) => "NS",
-        Err(WriteError::TooLong) if joins(set.verb) => "NS",
+        Err(WriteError::TooLong) if set.verb.joins() => "NS",
         Err(WriteError::TooLong) => return line(TOO_LARGE, out),
         Err(WriteError::NoMemory) => return line(NO_MEMORY, out),
     };
@@ -106,7 +106,11 @@ pub(super) fn set(set: &MetaSet<'_>, answer: &Answer<'_>, out: &mut Vec<u8>) {
         match flag[0] {
             b'c' => {
                 out.extend_from_slice(b" c");
-                number::write(out, result.map_or(0, |version| version.0));
+                number::write(out, result.map_or(0, |written| written.version.0));
+            }
+            b's' => {
+                out.extend_from_slice(b" s");
+                number::write(out, result.map_or(set.len, |written| written.len) as u64);
             }
             _ => echo_flag(&set.meta, flag, out),
         }

@@ -184,9 +184,9 @@ fn table_rows(report: &Report, out: &mut Vec<u8>) {
             ("curr_items", table.items),
             ("total_items", table.writes),
             ("slab_global_page_pool", 0),
-            ("expired_unfetched", 0),
-            ("evicted_unfetched", 0),
-            ("evicted_active", 0),
+            ("expired_unfetched", table.expired_unread),
+            ("evicted_unfetched", table.evicted_unread),
+            ("evicted_active", table.evicted_active),
             ("evictions", table.evicted + table.crowded),
             ("reclaimed", table.expired + table.flushed),
         ],
@@ -214,7 +214,10 @@ fn settings(report: &Report, out: &mut Vec<u8>) {
             ("maxbytes", process.memory),
             ("maxconns", process.max_connections),
             ("num_threads", process.threads),
-            ("item_size_max", dunlin_store::MAX_VALUE as u64),
+            (
+                "item_size_max",
+                process.most_value.unwrap_or(dunlin_store::MAX_VALUE as u64),
+            ),
         ],
     );
     let flush_enabled = if process.refuses_flush { "no" } else { "yes" };
@@ -238,11 +241,15 @@ fn items(report: &Report, out: &mut Vec<u8>) {
     if table.items == 0 {
         return;
     }
+    let age = match table.oldest_access {
+        0 => 0,
+        at => u64::from(report.now().0).saturating_sub(at),
+    };
     numbers(
         out,
         &[
             ("items:1:number", table.items),
-            ("items:1:age", 0),
+            ("items:1:age", age),
             ("items:1:mem_requested", table.item_bytes),
             ("items:1:evicted", table.evicted + table.crowded),
             ("items:1:evicted_nonzero", 0),
@@ -250,8 +257,9 @@ fn items(report: &Report, out: &mut Vec<u8>) {
             ("items:1:outofmemory", report.figures().no_memory),
             ("items:1:tailrepairs", 0),
             ("items:1:reclaimed", table.expired + table.flushed),
-            ("items:1:expired_unfetched", 0),
-            ("items:1:evicted_unfetched", 0),
+            ("items:1:expired_unfetched", table.expired_unread),
+            ("items:1:evicted_unfetched", table.evicted_unread),
+            ("items:1:evicted_active", table.evicted_active),
             ("items:1:crawler_reclaimed", 0),
             ("items:1:crawler_items_checked", 0),
             ("items:1:lrutail_reflocked", 0),

@@ -1,6 +1,6 @@
 //! Answers of the text protocol.
 
-use dunlin_store::{Item, Verb, WriteError};
+use dunlin_store::{Item, WriteError};
 
 use crate::command::{Change, TOO_LARGE, Update};
 use crate::number;
@@ -72,17 +72,12 @@ pub(super) fn update(update: &Update<'_>, answer: &Answer<'_>, out: &mut Vec<u8>
         Err(WriteError::VersionDiffers) => "EXISTS",
         Err(WriteError::Absent) if update.if_version.is_some() => "NOT_FOUND",
         Err(WriteError::Absent | WriteError::Present) => "NOT_STORED",
-        Err(WriteError::TooLong) if joins(update.verb) => "NOT_STORED",
+        // memcached does not name the reason.
+        Err(WriteError::TooLong) if update.verb.joins() => "NOT_STORED",
         Err(WriteError::TooLong) => TOO_LARGE,
         Err(WriteError::NoMemory) => NO_MEMORY,
     };
     line(text, out);
-}
-
-/// Whether the value is added to another one. If such a value is too long, memcached answers that
-/// it was not stored.
-pub(super) fn joins(verb: Verb) -> bool {
-    matches!(verb, Verb::Append | Verb::Prepend)
 }
 
 pub(super) fn change(change: &Change<'_>, answer: &Answer<'_>, out: &mut Vec<u8>) {

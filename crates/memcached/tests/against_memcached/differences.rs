@@ -93,6 +93,16 @@ pub(crate) const ALL: &[Difference] = &[
         "HD c77\r\n",
         "CLIENT_ERROR invalid flag\r\n",
     ),
+    // The length of a value that was written.
+    Difference("ms e 3 s\r\nabc\r\n", "HD s3\r\n", "HD\r\n"),
+    // An append that makes the item.
+    Difference("ms v 1 MA N30\r\nx\r\n", "HD\r\n", "NS\r\n"),
+    // A delete that leaves an empty item.
+    Difference(
+        "set x 0 0 3\r\nabc\r\nmd x x\r\nget x\r\n",
+        "STORED\r\nHD\r\nVALUE x 0 0\r\n\r\nEND\r\n",
+        "STORED\r\nCLIENT_ERROR invalid or duplicate flag\r\nVALUE x 0 3\r\n",
+    ),
     // Keys in base64.
     Difference("mg YmFz b N30 k\r\n", "HD kYmFz b W\r\n", "HD kbas W\r\n"),
     // Classes and sizes of items.

@@ -278,8 +278,7 @@ impl Driver {
         let expected = self.model.judge(bytes, write);
         match (written, expected) {
             (Ok(version), Ok(thing)) => {
-                let is_joined = matches!(write.verb, crate::Verb::Append | crate::Verb::Prepend);
-                if let (Some(asked), false) = (write.version, is_joined) {
+                if let Some(asked) = write.version {
                     same("version", version, asked)?;
                 }
                 self.take_gone(before.as_ref().map(|old| (bytes, old.version)))?;

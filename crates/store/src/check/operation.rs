@@ -120,7 +120,7 @@ fn parts(keys: u16) -> impl Strategy<Value = Operation> {
     let fields = (
         0..keys,
         verb(),
-        SLICE..3 * SLICE,
+        prop_oneof![3 => SLICE..3 * SLICE, 1 => 1..SLICE],
         condition(),
         others,
         proptest::option::weighted(0.2, 0_u16..4),

@@ -10,8 +10,8 @@ use std::fmt;
 use super::departure::{Departure, Reason, Watcher};
 use super::hot::Hot;
 use super::key::Key;
+use super::pending::Writings;
 use super::stats::Stats;
-use super::writing::Writings;
 use crate::classes::{Classes, Moved};
 use crate::config::{BYTES_PER_FIRST_BUCKET, Config, MAX_KEY, MAX_VALUE, MIN_MEMORY, Mode};
 use crate::departed::Departed;
@@ -179,8 +179,18 @@ impl Table {
             index_bytes: index,
             used_bytes: index + items as u64,
             laps,
+            oldest_access: self.oldest_access().into(),
             ..self.stats
         }
+    }
+
+    /// The last access of the item that leaves the log next.
+    fn oldest_access(&self) -> u32 {
+        let Storage::Log(log) = &self.storage else {
+            return 0;
+        };
+        let place = log.first().map(Place::at);
+        place.map_or(0, |place| Header::read(&self.memory, place).last_access)
     }
 
     /// Keys that clients have recently read most, at most [`HOT_KEYS`](crate::HOT_KEYS), each with
@@ -335,7 +345,7 @@ impl Table {
     /// Counts and reports an item that is about to leave.
     pub(super) fn report(&mut self, found: &Found, reason: Option<Reason>) {
         let header = &found.header;
-        self.stats.on_gone(header, reason);
+        self.stats.on_gone(header, found.entry.heat(), reason);
         if let Some(reason) = reason {
             let departure = Departure {
                 key: header.key(&self.memory, found.entry.place()),

@@ -5,8 +5,8 @@ use std::fmt;
 use crate::item::{Header, Seconds, Version};
 use crate::table::body::{Found, Table};
 use crate::table::key::Key;
+use crate::table::pending::Writing;
 use crate::table::write::WriteError;
-use crate::table::writing::Writing;
 
 /// Digits of the largest number.
 const DIGITS: usize = 20;

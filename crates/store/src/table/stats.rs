@@ -1,6 +1,6 @@
 //! A table's figures.
 
-use crate::item::Header;
+use crate::item::{Header, mark};
 use crate::table::departure::Reason;
 
 /// Figures of a table. Figures without "now" count since the table was made.
@@ -22,6 +22,12 @@ pub struct Stats {
     pub crowded: u64,
     /// Items that were removed because they had expired.
     pub expired: u64,
+    /// Those of `evicted` and `crowded` that no client had read since they were written.
+    pub evicted_unread: u64,
+    /// Those of `evicted` that clients had read since the log last moved them ahead.
+    pub evicted_active: u64,
+    /// Those of `expired` that no client had read since they were written.
+    pub expired_unread: u64,
     /// Items that were removed because of a flush.
     pub flushed: u64,
     /// Cache lines that the sweep has touched.
@@ -40,6 +46,9 @@ pub struct Stats {
     pub used_bytes: u64,
     /// How often the log has wrapped.
     pub laps: u64,
+    /// When the item at the old end of the log was last read or written, in seconds of the table's
+    /// clock. 0 in store mode, where no item is the oldest, and in an empty cache.
+    pub oldest_access: u64,
 }
 
 impl Stats {
@@ -48,14 +57,27 @@ impl Stats {
         self.item_bytes += bytes(header);
     }
 
-    pub(super) fn on_gone(&mut self, header: &Header, reason: Option<Reason>) {
+    /// Counts an item that leaves. `heat`: the reads that its entry has counted.
+    pub(super) fn on_gone(&mut self, header: &Header, heat: u64, reason: Option<Reason>) {
         self.items -= 1;
         self.item_bytes -= bytes(header);
+        let was_read = header.marks & mark::READ != 0;
+        let unread = u64::from(!was_read);
         match reason {
             None => {}
-            Some(Reason::Evicted) => self.evicted += 1,
-            Some(Reason::Crowded) => self.crowded += 1,
-            Some(Reason::Expired) => self.expired += 1,
+            Some(Reason::Evicted) => {
+                self.evicted += 1;
+                self.evicted_unread += unread;
+                self.evicted_active += u64::from(was_read && heat > 0);
+            }
+            Some(Reason::Crowded) => {
+                self.crowded += 1;
+                self.evicted_unread += unread;
+            }
+            Some(Reason::Expired) => {
+                self.expired += 1;
+                self.expired_unread += unread;
+            }
             Some(Reason::Flushed) => self.flushed += 1,
         }
     }

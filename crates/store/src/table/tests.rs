@@ -238,18 +238,22 @@ fn a_caller_may_choose_a_version() {
     assert_eq!(table.delete(&key, Some(Version(77)), NOW), Ok(()));
 }
 
-/// Even if a client has chosen keys that share the bits of the public hash that would be the number
-/// of a bucket, they look random to the table.
+/// Even if a client has chosen keys that share the lowest or the highest bits of the public hash,
+/// which route a key or could be the number of a bucket, they look random to the table.
 #[test]
 fn keys_aimed_at_one_routing_value_make_no_long_chain() {
     let keys = if cfg!(miri) { 50 } else { 100_000 };
-    let longest = |aimed: bool| {
+    let longest = |shift: Option<u32>| {
         let mut table = table(Mode::Store, 32 << 20);
         let mut number = 0_u64;
+        let is_aimed = |number: u64| {
+            let bits = |shift| crate::route(&number.to_le_bytes()) >> shift & 0x7f;
+            shift.is_none_or(|shift| bits(shift) == 5)
+        };
         for _ in 0..keys {
             // A client finds such a key in 128 tries.
             number += 1;
-            while aimed && crate::route(&number.to_le_bytes()) & 0x7f != 5 {
+            while !is_aimed(number) {
                 number += 1;
             }
             let bytes = number.to_le_bytes();
@@ -259,11 +263,14 @@ fn keys_aimed_at_one_routing_value_make_no_long_chain() {
         let lengths = (0..table.index_buckets()).map(|bucket| table.items_of(bucket).len());
         lengths.max().unwrap()
     };
-    let (random, aimed) = (longest(false), longest(true));
-    assert!(
-        aimed <= random + 4,
-        "{aimed} in a chain, {random} of random keys"
-    );
+    let random = longest(None);
+    for shift in [0, u64::BITS - 7] {
+        let aimed = longest(Some(shift));
+        assert!(
+            aimed <= random + 4,
+            "{aimed} in a chain, {random} of random keys; bits from {shift} on"
+        );
+    }
 }
 
 #[test]

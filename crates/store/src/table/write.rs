@@ -7,7 +7,7 @@ use crate::item::{Header, Seconds, Version, mark};
 use crate::mutant::Mutant;
 use crate::table::body::{Found, Table};
 use crate::table::key::Key;
-use crate::table::writing::Writing;
+use crate::table::pending::Writing;
 
 /// Cache lines that a write sweeps when it finds no memory, before it retries.
 const RESCUE: u64 = 256;
@@ -87,6 +87,14 @@ pub enum DeleteError {
     Absent,
     /// The item has another version.
     VersionDiffers,
+}
+
+impl Verb {
+    /// Whether the write adds bytes to the value of an item.
+    #[must_use]
+    pub const fn joins(self) -> bool {
+        matches!(self, Self::Append | Self::Prepend)
+    }
 }
 
 impl<'a> Write<'a> {
@@ -206,45 +214,12 @@ impl Table {
             marks,
             is_wide: false,
         };
-        let version = match (write.verb, found) {
-            (Verb::Append, Some(found)) => {
-                self.join(&found, key, header, [&[], write.value], now)?
-            }
-            (Verb::Prepend, Some(found)) => {
-                self.join(&found, key, header, [write.value, &[]], now)?
-            }
-            _ => self.put(key, found, header, (write.value, write.version), now)?,
+        let version = match write.verb.joins() {
+            true => self.join(key, write, header, now)?,
+            false => self.put(key, found, header, (write.value, write.version), now)?,
         };
         self.stats.writes += 1;
         Ok(version)
-    }
-
-    /// Builds a value: the old value between two pieces.
-    fn join(
-        &mut self,
-        found: &Found,
-        key: &Key<'_>,
-        header: Header,
-        [before, after]: [&[u8]; 2],
-        now: Seconds,
-    ) -> Result<Version, WriteError> {
-        let old = self.item(found).value();
-        if before.len() + old.len() + after.len() > MAX_VALUE {
-            return Err(WriteError::TooLong);
-        }
-        let mut joined = std::mem::take(&mut self.joined);
-        joined.clear();
-        joined.extend_from_slice(before);
-        self.item(found).value().append_to(&mut joined);
-        joined.extend_from_slice(after);
-        let header = Header {
-            expiry: found.header.expiry,
-            flags: found.header.flags,
-            ..header
-        };
-        let version = self.put(key, Some(*found), header, (&joined, None), now);
-        self.joined = joined;
-        version
     }
 
     /// Deletes an item, if it has the given version. With `None`, deletes any version.

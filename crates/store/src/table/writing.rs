@@ -12,20 +12,30 @@
 //! the room of thousands of items, so one call removes only a few of them. In a store, the room is
 //! the pages of the value; its slot is taken at the end, because each slot has an entry.
 //!
-//! The table remembers [`MOST_WRITINGS`] writes in progress; further writes are done in one piece.
-//! A caller that vanishes costs little: a write that was not continued for [`IDLE_SECONDS`] is
+//! The table remembers [`MOST_WRITINGS`] writes in progress (`pending`); further writes are done in
+//! one piece.
+//! An append or a prepend is such a write if its result is long, however short its own bytes are;
+//! `joining` puts the slices together. If its old value is overwritten meanwhile, it begins again,
+//! three times at most. If making the room would evict the old item from a cache, it is
+//! done in one piece.
+//!
+//! A caller that vanishes costs little: a write that was not continued for two seconds is
 //! abandoned to make room for another one. If its caller comes back, the write is done in one
 //! piece. A write that is being continued is never abandoned, because otherwise a crowd of writers
 //! would copy all their values twice.
 
+use std::ops::Range;
+
 use crate::classes::CHUNK;
-use crate::config::{IDLE_SECONDS, MAX_VALUE, MOST_WRITINGS, SLICE};
+use crate::config::{MAX_VALUE, MOST_WRITINGS, SLICE};
 use crate::index::Place;
 use crate::item::{Header, Seconds, Shape, Version, chunk_at};
 use crate::mutant::Mutant;
 use crate::table::body::{Storage, Table};
+use crate::table::joining::Source;
 use crate::table::key::Key;
-use crate::table::write::{Verb, Write, WriteError, expiry_word, judge};
+use crate::table::pending::{MOST_PAGES, Stage, Writing};
+use crate::table::write::{Write, WriteError, expiry_word, judge};
 
 /// Items that one call may remove from the log. Each costs a line of the index, which is rarely in
 /// the cache.
@@ -35,122 +45,20 @@ const MOST_LEAVING: usize = 128;
 /// these calls makes all of it.
 const MOST_ROOM_CALLS: u16 = 512;
 
-/// Pages of the longest value.
-const MOST_PAGES: usize = MAX_VALUE.div_ceil(CHUNK);
-
 /// Pages that one call fills.
 const SLICE_PAGES: usize = SLICE / CHUNK;
-
-/// A write of a long value in progress; the default names none. The caller keeps it between calls
-/// of [`Table::write_part`].
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Writing(u64);
-
-/// Writes in progress, the oldest first.
-#[derive(Debug)]
-pub(super) struct Writings {
-    list: Vec<Pending>,
-    /// The number of writes that were begun.
-    begun: u64,
-}
-
-#[derive(Debug)]
-struct Pending {
-    name: Writing,
-    stage: Stage,
-    /// When the caller last continued the write.
-    touched: Seconds,
-}
-
-/// The progress of a write.
-#[derive(Clone, Copy, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a table has few of them, and makes room for them at the start"
-)]
-enum Stage {
-    /// The log does not have enough room yet, after this number of calls.
-    Room(u16),
-    /// The item is at this place, with this position in the log, and this number of the value's
-    /// bytes are copied.
-    Logged {
-        place: Place,
-        position: u64,
-        done: usize,
-    },
-    /// The value has these pages, and this number of them are full.
-    Paged {
-        pages: [u32; MOST_PAGES],
-        full: usize,
-    },
-}
 
 /// A key, with the header and the shape of its new item.
 type NewItem<'a> = (&'a Key<'a>, &'a Header, &'a Shape);
 
-impl Writings {
-    pub(super) fn new() -> Self {
-        Self {
-            list: Vec::with_capacity(MOST_WRITINGS),
-            begun: 0,
-        }
-    }
-
-    fn stage(&self, name: Writing) -> Option<Stage> {
-        let found = self.list.iter().find(|pending| pending.name == name);
-        found.map(|pending| pending.stage)
-    }
-
-    fn set_stage(&mut self, name: Writing, stage: Stage, now: Seconds) {
-        if let Some(pending) = self.list.iter_mut().find(|pending| pending.name == name) {
-            pending.stage = stage;
-            pending.touched = now;
-        }
-    }
-
-    fn begin(&mut self, stage: Stage, now: Seconds) -> Writing {
-        self.begun += 1;
-        let name = Writing(self.begun);
-        self.list.push(Pending {
-            name,
-            stage,
-            touched: now,
-        });
-        name
-    }
-
-    /// A write other than `own` that was not continued for so long that its caller may have
-    /// vanished.
-    fn idle(&self, own: Writing, now: Seconds) -> Option<Writing> {
-        // Seconds are whole: a difference of one more means that the time has passed.
-        let is_idle = |pending: &Pending| now.0.saturating_sub(pending.touched.0) > IDLE_SECONDS;
-        let mut others = self.list.iter().filter(|pending| pending.name != own);
-        let found = others.find(|pending| is_idle(pending));
-        found.map(|pending| pending.name)
-    }
-
-    /// The number of pages of all writes.
-    #[cfg(test)]
-    pub(super) fn pages(&self) -> usize {
-        let pages = self.list.iter().map(|pending| match &pending.stage {
-            Stage::Paged { pages, .. } => pages.iter().filter(|page| **page != u32::MAX).count(),
-            Stage::Room(_) | Stage::Logged { .. } => 0,
-        });
-        pages.sum()
-    }
-
-    fn end(&mut self, name: Writing) -> Option<Stage> {
-        let at = self.list.iter().position(|pending| pending.name == name)?;
-        Some(self.list.remove(at).stage)
-    }
-}
-
 impl Table {
     /// Does a part of a write, and returns the result once the write has happened or cannot happen.
     /// `None`: the caller does other work, and then calls again with the same arguments. A call
-    /// copies at most a [`SLICE`], except that some writes are done in one piece: shorter values,
-    /// appends and prepends, in a cache values that overwrite an old value of the same size, and
-    /// writes beyond [`MOST_WRITINGS`], or that were abandoned or have lost their room.
+    /// copies at most a [`SLICE`] of its value, or two if it completes an append or a prepend. Some
+    /// writes are done in one piece: those whose result is not longer than a slice; in a cache,
+    /// values that overwrite an old value of the same size, and those that are added to one of the
+    /// oldest items; and writes beyond [`MOST_WRITINGS`], or that were abandoned, have lost their
+    /// room, or were overtaken by other writes of the key.
     ///
     /// ```
     /// # use dunlin_store::{Config, Mode, Region, Seconds, Seed, Table, Write, Writing};
@@ -175,8 +83,8 @@ impl Table {
         writing: &mut Writing,
         now: Seconds,
     ) -> Option<Result<Version, WriteError>> {
-        let is_joined = matches!(write.verb, Verb::Append | Verb::Prepend);
-        if is_joined || !(SLICE + 1..=MAX_VALUE).contains(&write.value.len()) {
+        let is_long = (SLICE + 1..=MAX_VALUE).contains(&write.value.len());
+        if !is_long && !write.verb.joins() {
             return Some(self.write(key, write, now));
         }
         let full = WriteError::NoMemory;
@@ -194,12 +102,19 @@ impl Table {
 
     /// Abandons a write in progress, and frees its room.
     pub fn abandon(&mut self, writing: Writing) {
-        if let Some(Stage::Paged { pages, .. }) = self.writings.end(writing)
+        if let Some(stage) = self.writings.end(writing) {
+            self.give_back(&stage);
+        }
+    }
+
+    /// Frees the pages of a write that does not end.
+    fn give_back(&mut self, stage: &Stage) {
+        if let Stage::Paged { pages, .. } = stage
             && !self.has(Mutant::LostPages)
             && let Storage::Classes(classes) = &mut self.storage
         {
-            for page in pages.into_iter().take_while(|page| *page != u32::MAX) {
-                classes.free_page(&mut self.memory, page);
+            for page in pages.iter().take_while(|page| **page != u32::MAX) {
+                classes.free_page(&mut self.memory, *page);
             }
         }
     }
@@ -210,8 +125,8 @@ impl Table {
         self.writings.stage(writing).is_some()
     }
 
-    /// Abandons a write, except this one, that was not continued for [`IDLE_SECONDS`]. False: there
-    /// is none.
+    /// Abandons a write, except this one, that was not continued for two seconds. False: there is
+    /// none.
     pub(super) fn give_up_idle(&mut self, own: Writing, now: Seconds) -> bool {
         let idle = self.writings.idle(own, now);
         if let Some(idle) = idle {
@@ -227,12 +142,29 @@ impl Table {
         writing: &mut Writing,
         now: Seconds,
     ) -> Result<Option<Version>, WriteError> {
-        let header = long_header(key, write, now);
+        let source = self.source(key, write, now)?;
+        if source.is_short() {
+            self.abandon(*writing);
+            return self.try_write(key, write, now).map(Some);
+        }
+        let header = long_header(key, &source, now);
         let shape = header.shape(self.mode);
+        let (item, base) = ((key, &header, &shape), self.base(&source));
+        let is_overtaken = self.writings.has_other_base(*writing, base);
+        if is_overtaken && !self.has(Mutant::MixedJoin) {
+            let Some(stage) = self.writings.restart(*writing, base) else {
+                self.abandon(*writing);
+                return self.try_write(key, write, now).map(Some);
+            };
+            self.give_back(&stage);
+            let stage = self.begin_stage(item, now)?;
+            self.writings.set_stage(*writing, stage, now);
+            return Ok(None);
+        }
         let stage = match self.writings.stage(*writing) {
             Some(stage @ (Stage::Logged { .. } | Stage::Paged { .. })) => stage,
             Some(Stage::Room(calls)) => {
-                let stage = self.make_part_of_room((key, &header, &shape), calls + 1, now);
+                let stage = self.make_part_of_room(item, calls + 1, now);
                 self.writings.set_stage(*writing, stage, now);
                 return Ok(None);
             }
@@ -241,14 +173,11 @@ impl Table {
                 return self.try_write(key, write, now).map(Some);
             }
             None => {
-                let found = self.find(key, now);
-                judge(found.as_ref(), write)?;
-                let fits = found.is_some_and(|found| self.fits_in_place(&found.header, &shape));
-                if fits || self.is_crowded(now) {
+                if !self.may_take_parts(&source, item, now)? {
                     return self.try_write(key, write, now).map(Some);
                 }
-                let stage = self.begin_stage((key, &header, &shape), now)?;
-                *writing = self.writings.begin(stage, now);
+                let stage = self.begin_stage(item, now)?;
+                *writing = self.writings.begin(stage, base, now);
                 return Ok(None);
             }
         };
@@ -256,14 +185,27 @@ impl Table {
             self.writings.end(*writing);
             return self.try_write(key, write, now).map(Some);
         }
-        let stage = self.copy_part(stage, &shape, write.value);
+        let stage = self.copy_part(stage, &shape, &source);
         self.writings.set_stage(*writing, stage, now);
-        if !is_copied(&stage, &shape, write.value.len()) {
+        if !is_copied(&stage, &shape, source.len) {
             return Ok(None);
         }
-        let version = self.end_parts(key, write, header, &stage, now)?;
+        let version = self.end_parts(key, &source, header, &stage, now)?;
         self.writings.end(*writing);
         Ok(Some(version))
+    }
+
+    /// Decides whether a write happens, and whether in slices.
+    fn may_take_parts(
+        &mut self,
+        source: &Source<'_>,
+        (key, _, shape): NewItem<'_>,
+        now: Seconds,
+    ) -> Result<bool, WriteError> {
+        let found = self.find(key, now);
+        judge(found.as_ref(), source.write)?;
+        let fits = found.is_some_and(|found| self.fits_in_place(&found.header, shape));
+        Ok(!fits && !self.leaves_for(source, shape.size) && !self.is_crowded(now))
     }
 
     /// Whether the table cannot take another write, because all of its writes are being continued.
@@ -339,33 +281,62 @@ impl Table {
     }
 
     /// Copies the next slice of a value.
-    fn copy_part(&mut self, stage: Stage, shape: &Shape, value: &[u8]) -> Stage {
-        match stage {
+    fn copy_part(&mut self, stage: Stage, shape: &Shape, source: &Source<'_>) -> Stage {
+        let (range, next) = match stage {
             Stage::Logged {
                 place,
                 position,
                 done,
             } => {
-                let end = value.len().min(done + SLICE);
-                let to = place.byte() + shape.tail_at;
-                self.memory[to + done..to + end].copy_from_slice(&value[done..end]);
-                Stage::Logged {
+                let end = source.len.min(done + SLICE);
+                let next = Stage::Logged {
                     place,
                     position,
                     done: end,
-                }
+                };
+                (done..end, next)
             }
             Stage::Paged { pages, full } => {
                 let end = shape.chunks.min(full + SLICE_PAGES);
-                let cut = &value[..value.len() - shape.tail_len];
-                let chunks = cut.chunks(CHUNK).zip(pages);
-                for (chunk, page) in chunks.take(end).skip(full) {
-                    let to = chunk_at(page);
-                    self.memory[to..to + chunk.len()].copy_from_slice(chunk);
-                }
-                Stage::Paged { pages, full: end }
+                // All pages are full if the last call has only found no slot.
+                let in_pages = |pages: usize| (source.len - shape.tail_len).min(pages * CHUNK);
+                let range = in_pages(full)..in_pages(end);
+                (range, Stage::Paged { pages, full: end })
             }
-            room @ Stage::Room(_) => room,
+            Stage::Room(_) => return stage,
+        };
+        self.copy_range(&next, shape, source, range);
+        next
+    }
+
+    /// Copies bytes of a value into its room, except for those that stay with the key.
+    fn copy_range(
+        &mut self,
+        stage: &Stage,
+        shape: &Shape,
+        source: &Source<'_>,
+        range: Range<usize>,
+    ) {
+        let start = range.start;
+        self.with_bytes(source, range, |table, bytes| match stage {
+            Stage::Logged { place, .. } => {
+                let to = place.byte() + shape.tail_at + start;
+                table.memory[to..to + bytes.len()].copy_from_slice(bytes);
+            }
+            Stage::Paged { pages, .. } => table.copy_to_pages(pages, start, bytes),
+            Stage::Room(_) => {}
+        });
+    }
+
+    /// Copies bytes into the pages of a value, from byte `at` of the value on.
+    fn copy_to_pages(&mut self, pages: &[u32], mut at: usize, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (page, skipped) = (pages[at / CHUNK], at % CHUNK);
+            let (now, later) = bytes.split_at(bytes.len().min(CHUNK - skipped));
+            let to = chunk_at(page) + skipped;
+            self.memory[to..to + now.len()].copy_from_slice(now);
+            at += now.len();
+            bytes = later;
         }
     }
 
@@ -373,17 +344,21 @@ impl Table {
     fn end_parts(
         &mut self,
         key: &Key<'_>,
-        write: &Write<'_>,
+        source: &Source<'_>,
         header: Header,
         stage: &Stage,
         now: Seconds,
     ) -> Result<Version, WriteError> {
-        let found = self.find(key, now);
+        let (write, found) = (source.write, self.find(key, now));
         let marks = judge(found.as_ref(), write)?;
         if found.is_none() {
             self.make_index_room(key.hash())?;
         }
         let shape = header.shape(self.mode);
+        let in_room = source.len - if shape.chunks > 0 { shape.tail_len } else { 0 };
+        let again = source.unstamped();
+        let again = again.start.min(in_room)..again.end.min(in_room);
+        self.copy_range(stage, &shape, source, again);
         let place = match stage {
             Stage::Logged { place, .. } => *place,
             Stage::Paged { pages, .. } => {
@@ -391,8 +366,9 @@ impl Table {
                 let place = place.ok_or(WriteError::NoMemory)?;
                 self.write_head(place, &header, &shape, key);
                 let to = place.byte() + shape.tail_at;
-                let tail = &write.value[write.value.len() - shape.tail_len..];
-                self.memory[to..to + tail.len()].copy_from_slice(tail);
+                self.with_bytes(source, in_room..source.len, |table, tail| {
+                    table.memory[to..to + tail.len()].copy_from_slice(tail);
+                });
                 place
             }
             Stage::Room(_) => unreachable!("a value without room is not whole"),
@@ -429,17 +405,18 @@ impl Table {
 }
 
 /// The header of a long value, before it has a version.
-fn long_header(key: &Key<'_>, write: &Write<'_>, now: Seconds) -> Header {
-    let header = Header {
+fn long_header(key: &Key<'_>, source: &Source<'_>, now: Seconds) -> Header {
+    let write = source.write;
+    let header = source.inherit(Header {
         version: 0,
         expiry: expiry_word(write.expiry),
         last_access: now.0,
         flags: write.flags,
         key_len: u8::try_from(key.bytes().len()).expect("a key has at most 250 bytes"),
-        value_len: u32::try_from(write.value.len()).expect("a value has at most 1 MiB"),
+        value_len: u32::try_from(source.len).expect("a value has at most 1 MiB"),
         marks: 0,
         is_wide: false,
-    };
+    });
     header.sized()
 }
 

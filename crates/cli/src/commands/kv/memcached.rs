@@ -23,6 +23,9 @@ it takes its memory at the start, it has no binary protocol, no UDP and no TLS, 
 Exit codes: 0, Ctrl-C ended it; 1, it cannot listen or serve; 2, an option or the usage is wrong;
 130, Ctrl-C came before it served.";
 
+/// The lowest limit of values, which is memcached's.
+const SHORTEST: usize = 1024;
+
 /// The longest value.
 const LONGEST: usize = dunlin::kv::store::MAX_VALUE;
 
@@ -60,7 +63,7 @@ pub(crate) struct Args {
     #[arg(short = 't', long, value_name = "N", default_value = "1",
           value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: u16,
-    /// The longest value, such as `512k`; at most 1m
+    /// The longest value that memcached's clients may write, such as `512k`; at most 1m
     #[arg(short = 'I', long = "max-item-size", value_name = "SIZE")]
     longest: Option<String>,
     /// Port of UDP; must be 0, which means no UDP
@@ -96,7 +99,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     if args.udp_port != 0 {
         return Err(Misuse("-U: there is no UDP; 0 is the only port".into()).into());
     }
-    check_longest(args.longest.as_deref())?;
+    let most_value = most_value(args.longest.as_deref())?;
     let too_much = || Misuse(format!("-m: {} megabytes are too many", args.memory));
     let memory = args.memory.checked_mul(1 << 20).ok_or_else(too_much)?;
     let settings = args.endpoint.settings()?;
@@ -110,24 +113,27 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
             max_connections: args.connections,
             auth_file: args.auth_file,
             no_flush_all: args.disable_flush_all,
+            most_value,
         },
         endpoint: args.endpoint,
     };
     serve::serve(&plan, settings)
 }
 
-/// Refuses a limit above the table's. Warns of a lower one, because the table does not enforce it.
-fn check_longest(size: Option<&str>) -> Result<(), Misuse> {
-    let Some(text) = size else { return Ok(()) };
+/// The limit of values, if it is lower than the table's. A higher one, and one below memcached's
+/// least, are refused.
+fn most_value(size: Option<&str>) -> Result<Option<usize>, Misuse> {
+    let Some(text) = size else { return Ok(None) };
     let size = serve::size(text).map_err(|why| Misuse(format!("-I {text}: {why}")))?;
     if size > LONGEST {
         let why = format!("-I {text}: values have at most {LONGEST} bytes here");
         return Err(Misuse(why));
     }
-    if size < LONGEST {
-        eprintln!("dunlin: -I {text}: values of up to {LONGEST} bytes are stored nevertheless");
+    if size < SHORTEST {
+        let why = format!("-I {text}: the limit of values is at least {SHORTEST} bytes");
+        return Err(Misuse(why));
     }
-    Ok(())
+    Ok((size < LONGEST).then_some(size))
 }
 
 /// The places where clients connect.

@@ -258,16 +258,16 @@ fn serve_one<T: Configurable>(
             drive(&mut rpc, || signal::check().is_err());
             rpc.app().figures()
         }),
-        Some(doors) => {
-            make::<T, Desk>(server, number, tell, Desk::new).and_then(|(mut rpc, pages)| {
+        Some(doors) => make::<T, Desk>(server, number, tell, |it| doors.desk(it)).and_then(
+            |(mut rpc, pages)| {
                 dunlin_front::serve(&mut rpc);
                 rpc.publish_own(|desk, out| out.extend(desk.published()));
                 let mut front = doors.front(number)?;
                 let _ = tell.send(Event::Ready(Ok((rpc.pulse(), pages))));
                 front.drive(&mut rpc, || signal::check().is_err())?;
                 Ok(rpc.app().figures())
-            })
-        }
+            },
+        ),
     };
     match outcome {
         Ok(figures) => Some(figures),

@@ -28,6 +28,8 @@ pub(super) struct Source {
     read: BufReader<TcpStream>,
     is_begun: bool,
     is_over: bool,
+    /// Whether it knows meta commands, which memcached has since 1.6.
+    has_meta: bool,
 }
 
 /// The items of a part of the list, and those that are missing.
@@ -36,8 +38,8 @@ pub(super) struct Part {
     pub(super) items: Vec<Item>,
     /// The number of items that left before they were read.
     pub(super) gone: u64,
-    /// Keys with spaces or control characters, which a command can name only in base64, if
-    /// memcached refused that name. Old versions know no base64, and a name has at most 250 bytes.
+    /// Keys with spaces or control characters, which only a meta command can name, in base64, if
+    /// memcached refused that name or has no such command. A name has at most 250 bytes.
     pub(super) nameless: Vec<Vec<u8>>,
 }
 
@@ -63,6 +65,7 @@ impl Source {
             read,
             is_begun: false,
             is_over: false,
+            has_meta: true,
         })
     }
 
@@ -93,6 +96,7 @@ impl Source {
     /// It does not list its items, or is not memcached.
     pub(super) fn next_items(&mut self) -> anyhow::Result<Option<Part>> {
         if !std::mem::replace(&mut self.is_begun, true) {
+            self.has_meta = self.knows_meta()?;
             let command = b"lru_crawler metadump all\r\n";
             self.list.get_mut().write_all(command)?;
         }
@@ -108,7 +112,80 @@ impl Source {
         if listed.is_empty() {
             return Ok(None);
         }
-        self.read_items(listed).map(Some)
+        match self.has_meta {
+            true => self.read_items(listed).map(Some),
+            false => self.read_text_items(listed).map(Some),
+        }
+    }
+
+    /// Whether it answers a meta command.
+    fn knows_meta(&mut self) -> anyhow::Result<bool> {
+        self.read.get_mut().write_all(b"mn\r\n")?;
+        match next_line(&mut self.read)?.as_str() {
+            "MN" => Ok(true),
+            "ERROR" => Ok(false),
+            line => Err(unexpected(line)),
+        }
+    }
+
+    /// Reads items by `get`, which can name only keys without spaces and control characters.
+    fn read_text_items(&mut self, listed: Vec<(Vec<u8>, u64)>) -> anyhow::Result<Part> {
+        let mut part = Part::default();
+        let (named, nameless): (Vec<_>, Vec<_>) =
+            listed.into_iter().partition(|(key, _)| is_text(key));
+        part.nameless = nameless.into_iter().map(|(key, _)| key).collect();
+        if named.is_empty() {
+            return Ok(part);
+        }
+        let mut command = b"get".to_vec();
+        for (key, _) in &named {
+            command.push(b' ');
+            command.extend_from_slice(key);
+        }
+        command.extend_from_slice(b"\r\n");
+        self.read.get_mut().write_all(&command)?;
+        // The items come in the order of their keys, without those that have left.
+        let mut named = named.into_iter();
+        loop {
+            let line = next_line(&mut self.read)?;
+            if line == "END" {
+                part.gone += named.count() as u64;
+                return Ok(part);
+            }
+            let words: Vec<&str> = line.split(' ').collect();
+            let ["VALUE", name, flags, len] = words[..] else {
+                return Err(unexpected(&line));
+            };
+            let (flags, len) = (flags.parse(), len.parse());
+            let (Ok(flags), Ok(len)) = (flags, len) else {
+                return Err(unexpected(&line));
+            };
+            let before = named.len();
+            let found = named.find(|(key, _)| String::from_utf8_lossy(key) == name);
+            let (key, expires) = found.ok_or_else(|| unexpected(&line))?;
+            part.gone += (before - named.len() - 1) as u64;
+            part.items.push(Item {
+                key,
+                value: self.read_value(len, &line)?,
+                flags,
+                expires,
+            });
+        }
+    }
+
+    /// Reads the value after a line that has named its length.
+    fn read_value(&mut self, len: usize, line: &str) -> anyhow::Result<Vec<u8>> {
+        if len > MAX_VALUE {
+            return Err(unexpected(line));
+        }
+        let mut value = Vec::new();
+        let mut limited = self.read.by_ref().take(len as u64 + 2);
+        limited.read_to_end(&mut value)?;
+        if !value.ends_with(b"\r\n") || value.len() != len + 2 {
+            bail!("the connection ended in the middle of a value");
+        }
+        value.truncate(len);
+        Ok(value)
     }
 
     /// Reads items by `mg`.
@@ -140,21 +217,13 @@ impl Source {
                 }
                 continue;
             };
-            let len = len.parse::<usize>().ok().filter(|len| *len <= MAX_VALUE);
-            let len = len.ok_or_else(|| unexpected(&line))?;
+            let len = len.parse().map_err(|_| unexpected(&line))?;
             // A memcached may also repeat the flag `b`.
             let flags = words.find_map(|word| word.strip_prefix('f')?.parse().ok());
             let flags = flags.ok_or_else(|| unexpected(&line))?;
-            let mut value = Vec::new();
-            let mut limited = self.read.by_ref().take(len as u64 + 2);
-            limited.read_to_end(&mut value)?;
-            if !value.ends_with(b"\r\n") || value.len() != len + 2 {
-                bail!("the connection ended in the middle of a value");
-            }
-            value.truncate(len);
             part.items.push(Item {
                 key,
-                value,
+                value: self.read_value(len, &line)?,
                 flags,
                 expires,
             });

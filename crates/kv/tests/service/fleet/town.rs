@@ -39,6 +39,12 @@ struct Client {
     fleet: Fleet,
     wishes: VecDeque<(ServerId, u16)>,
     ends: Vec<FleetEnd>,
+    listed: Vec<String>,
+    /// The answers to the next look-ups: the names of the servers; `None`: the name is not found.
+    /// Later look-ups find the listed servers.
+    names: VecDeque<Option<Vec<String>>>,
+    /// When the fleet asked for look-ups.
+    looked_up: Vec<Nanos>,
 }
 
 impl Client {
@@ -47,12 +53,25 @@ impl Client {
         while let Some(wish) = self.fleet.wish(now) {
             match wish {
                 Wish::Session { server, endpoint } => self.wishes.push_back((server, endpoint)),
-                Wish::LookUp => panic!("the fleet asks for a look-up"),
+                Wish::LookUp => self.look_up(now),
             }
         }
         while let Some(end) = self.fleet.next_end() {
             self.ends.push(end);
         }
+    }
+}
+
+impl Client {
+    fn look_up(&mut self, now: Nanos) {
+        self.looked_up.push(now);
+        match self.names.pop_front() {
+            Some(None) => return self.fleet.on_lookup_failed(now),
+            Some(Some(names)) => self.listed = names,
+            None => {}
+        }
+        self.fleet
+            .on_list(self.listed.iter().map(String::as_str), now);
     }
 }
 
@@ -107,6 +126,9 @@ impl Cluster for Members {
                 fleet: Fleet::new(self.options, 7, Nanos::ZERO),
                 wishes: VecDeque::new(),
                 ends: Vec::new(),
+                listed: Vec::new(),
+                names: VecDeque::new(),
+                looked_up: Vec::new(),
             };
             let mut rpc = SimTransport::endpoint(net, port, client, config, seed);
             rpc.on_completion(|client, done, cx| {
@@ -149,12 +171,18 @@ pub(crate) struct Town {
 impl Town {
     /// Makes a client of servers with these modes, all of which are listed.
     pub(crate) fn new(modes: &[Mode], when_down: WhenDown) -> Self {
+        let options = FleetOptions {
+            when_down,
+            ..FleetOptions::DEFAULT
+        };
+        Self::with(modes, options)
+    }
+
+    /// Makes a client with these options.
+    pub(crate) fn with(modes: &[Mode], options: FleetOptions) -> Self {
         let members = Members {
             modes: modes.to_vec(),
-            options: FleetOptions {
-                when_down,
-                ..FleetOptions::DEFAULT
-            },
+            options,
             lives: 0,
         };
         let net = Net::sound(7);
@@ -180,7 +208,7 @@ impl Town {
         }
     }
 
-    fn with<R>(&mut self, act: impl FnOnce(&mut Fleet, &mut Cx<'_>) -> R) -> R {
+    fn act<R>(&mut self, act: impl FnOnce(&mut Fleet, &mut Cx<'_>) -> R) -> R {
         let (client, mut cx) = self.client().with();
         let result = act(&mut client.fleet, &mut cx);
         client.collect(cx.now());
@@ -197,8 +225,53 @@ impl Town {
 
     pub(crate) fn list(&mut self, servers: &[usize]) {
         let names: Vec<String> = servers.iter().map(|it| name(*it)).collect();
+        self.client().app_mut().listed.clone_from(&names);
         let names = names.iter().map(String::as_str);
-        self.with(|fleet, cx| fleet.on_list(names, cx.now()));
+        self.act(|fleet, cx| fleet.on_list(names, cx.now()));
+    }
+
+    /// Answers the next look-up: these servers are listed, or the name is not found.
+    pub(crate) fn answer_look_up(&mut self, servers: Option<&[usize]>) {
+        let names = servers.map(|servers| servers.iter().map(|it| name(*it)).collect());
+        self.client().app_mut().names.push_back(names);
+    }
+
+    /// When the fleet has asked for look-ups.
+    pub(crate) fn looked_up(&mut self) -> Vec<Nanos> {
+        self.client().app().looked_up.clone()
+    }
+
+    pub(crate) fn now(&self) -> Nanos {
+        self.world.now()
+    }
+
+    /// Runs until operations have ended, in steps of a microsecond. Returns for each server when
+    /// its partitions received their first request since the call, and when the first operation
+    /// ended.
+    pub(crate) fn run_to_end(&mut self, servers: usize) -> (Vec<Option<Nanos>>, Nanos) {
+        let before: Vec<u64> = (0..servers).map(|it| self.requests(it)).collect();
+        let mut asked = vec![None; servers];
+        while self.client().app().ends.is_empty() {
+            let now = self.world.now() + Nanos::from_micros(1);
+            self.world.run_until(now);
+            for (server, asked) in asked.iter_mut().enumerate() {
+                if asked.is_none() && self.requests(server) > before[server] {
+                    *asked = Some(now);
+                }
+            }
+        }
+        (asked, self.world.now())
+    }
+
+    /// The requests of a server's partitions.
+    fn requests(&mut self, server: usize) -> u64 {
+        let mut all = 0;
+        for port in ports(server) {
+            if let Some(Member::Server(rpc)) = self.world.node(port) {
+                all += rpc.app().figures().requests;
+            }
+        }
+        all
     }
 
     /// A key of a partition of a server, provided that all servers are listed.
@@ -225,7 +298,7 @@ impl Town {
     }
 
     fn begin(&mut self, request: &Request<'_>) {
-        self.with(|fleet, cx| fleet.begin(request, Token(0), None, cx))
+        self.act(|fleet, cx| fleet.begin(request, Token(0), None, cx))
             .unwrap();
     }
 
@@ -234,7 +307,7 @@ impl Town {
     }
 
     pub(crate) fn get_many_until(&mut self, keys: &[&[u8]], deadline: Option<Nanos>) {
-        self.with(|fleet, cx| fleet.begin_multi(keys, Token(0), deadline, cx))
+        self.act(|fleet, cx| fleet.begin_multi(keys, Token(0), deadline, cx))
             .unwrap();
     }
 
@@ -300,11 +373,11 @@ impl Town {
 
     pub(crate) fn refuse(&mut self, server: usize, endpoint: u16) {
         let (id, endpoint) = self.asked(server, endpoint);
-        self.with(|fleet, cx| fleet.on_refused(id, endpoint, cx));
+        self.act(|fleet, cx| fleet.on_refused(id, endpoint, cx));
     }
 
     pub(crate) fn connecting(&mut self, (server, endpoint): (ServerId, u16), session: Session) {
-        self.with(|fleet, _| fleet.on_connecting(server, endpoint, session));
+        self.act(|fleet, _| fleet.on_connecting(server, endpoint, session));
     }
 
     /// Begins a session with an endpoint of a server.
@@ -351,7 +424,7 @@ impl Town {
     }
 
     pub(crate) fn has_ended(&mut self, session: Session) -> bool {
-        self.with(|_, cx| cx.session_info(session).is_err())
+        self.act(|_, cx| cx.session_info(session).is_err())
     }
 
     /// The last error of each server.

@@ -67,6 +67,10 @@ pub(crate) struct ClientNode {
     versions: [u64; KEYS],
     /// Wishes for sessions that the stage has not granted yet.
     pub(crate) wishes: Vec<(ServerId, u16)>,
+    /// The servers whose addresses the next look-up finds.
+    found: Vec<usize>,
+    /// Look-ups that have found other servers than the one before.
+    pub(crate) lists: u64,
     /// Operations that ended because a server was down.
     pub(crate) refused: u64,
     is_last: bool,
@@ -99,16 +103,33 @@ impl ClientNode {
             begun: BTreeMap::new(),
             versions: [0; KEYS],
             wishes: Vec::new(),
+            found: Vec::new(),
+            lists: 0,
             refused: 0,
             is_last: false,
         };
-        client.on_list(0..plan.servers);
+        client.on_addresses(0..plan.servers);
+        client.take_list();
         client
     }
 
-    /// Takes a new list of servers.
-    pub(crate) fn on_list(&mut self, servers: impl IntoIterator<Item = usize>) {
-        let names: Vec<String> = servers.into_iter().map(name_of).collect();
+    /// Takes the servers whose addresses the next look-up finds.
+    pub(crate) fn on_addresses(&mut self, servers: impl IntoIterator<Item = usize>) {
+        let servers: Vec<usize> = servers.into_iter().collect();
+        self.lists += u64::from(self.found != servers);
+        self.found = servers;
+    }
+
+    /// Answers a look-up. While servers crash, some look-ups fail.
+    fn look_up(&mut self, now: Nanos) {
+        match now < BUSY && self.rng.one_in(4) {
+            true => self.rpc.app_mut().on_lookup_failed(now),
+            false => self.take_list(),
+        }
+    }
+
+    fn take_list(&mut self) {
+        let names: Vec<String> = self.found.iter().copied().map(name_of).collect();
         let now = self.rpc.now();
         let names = names.iter().map(String::as_str);
         self.rpc.app_mut().on_list(names, now);
@@ -142,7 +163,7 @@ impl ClientNode {
         while let Some(wish) = self.rpc.app_mut().wish(now) {
             match wish {
                 Wish::Session { server, endpoint } => self.wishes.push((server, endpoint)),
-                Wish::LookUp => panic!("the fleet asks for a look-up"),
+                Wish::LookUp => self.look_up(now),
             }
         }
         self.take_ends();

@@ -1,6 +1,7 @@
 //! The decisions of a seed about its run, planted bugs, and counts, which show that the runs cover
 //! the intended cases.
 
+use dunlin_core::Nanos;
 use dunlin_kv::store::Mode;
 use dunlin_kv::{FleetOptions, Options, WhenDown};
 use dunlin_sim::Rng;
@@ -83,6 +84,9 @@ impl Bug {
     }
 }
 
+/// The time between two look-ups of the servers' name.
+const LOOKUP: Nanos = Nanos::from_millis(300);
+
 /// The decisions of a seed before its run begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
@@ -149,7 +153,7 @@ impl Plan {
                 ..Options::DEFAULT
             },
             when_down: self.when_down,
-            lookup: None,
+            lookup: (self.lists > 0).then_some(LOOKUP),
         };
         #[cfg(feature = "mutants")]
         let options = FleetOptions {

@@ -196,7 +196,7 @@ impl Stage {
             Event::ListAt(port, missing) => {
                 let is_listed = |server: &usize| *server < 2 || missing >> server & 1 == 0;
                 let servers = (0..self.plan.servers).filter(is_listed);
-                self.client(port).on_list(servers);
+                self.client(port).on_addresses(servers);
                 self.sum.lists += 1;
                 self.world.poke(port);
             }

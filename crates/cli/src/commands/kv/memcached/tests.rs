@@ -1,6 +1,6 @@
 //! Addresses and sizes in memcached's flags.
 
-use super::{check_longest, with_port};
+use super::{most_value, with_port};
 
 #[test]
 fn addresses_may_have_a_port() {
@@ -14,7 +14,10 @@ fn addresses_may_have_a_port() {
 }
 
 #[test]
-fn longer_values_than_the_table_has_are_refused() {
-    assert!(check_longest(Some("1m")).is_ok() && check_longest(None).is_ok());
-    assert!(check_longest(Some("2m")).is_err() && check_longest(Some("x")).is_err());
+fn the_limit_of_values_is_between_memcacheds_least_and_the_tables() {
+    let most = |text| most_value(Some(text)).map_err(|why| why.0);
+    assert_eq!(most("1m"), Ok(None));
+    assert_eq!(most("512k"), Ok(Some(512 << 10)));
+    assert_eq!(most("1k"), Ok(Some(1024)));
+    assert!(most("2m").is_err() && most("x").is_err() && most("1023").is_err());
 }

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
+use dunlin::kv::Partition;
 use dunlin::kv::store::Mode;
 use dunlin::settings::KvOptions;
-use dunlin_front::{Door, DoorAddress, Front, Hall, Options};
+use dunlin_front::{Desk, Door, DoorAddress, Front, Hall, Options};
 use dunlin_memcached::Users;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -52,6 +53,8 @@ pub(in crate::commands::kv) struct FrontPlan {
     pub(in crate::commands::kv) max_connections: u64,
     pub(in crate::commands::kv) auth_file: Option<PathBuf>,
     pub(in crate::commands::kv) no_flush_all: bool,
+    /// The longest value that clients may write, if that is shorter than the table's longest.
+    pub(in crate::commands::kv) most_value: Option<usize>,
 }
 
 impl FrontArgs {
@@ -81,6 +84,7 @@ impl FrontArgs {
             max_connections: self.max_connections.unwrap_or(options.max_connections),
             auth_file: self.auth_file.or(options.auth_file.map(PathBuf::from)),
             no_flush_all: self.no_flush_all || !options.flush_all,
+            most_value: None,
         })
     }
 }
@@ -96,6 +100,11 @@ impl Doors {
     /// The addresses at which clients connect.
     pub(super) fn places(&self) -> Vec<String> {
         self.places.clone()
+    }
+
+    /// The state of a thread's endpoint.
+    pub(super) fn desk(&self, partition: Partition) -> Desk {
+        Desk::new(partition, &self.hall)
     }
 
     /// The front end of a thread. The first thread that asks gets the listeners.
@@ -131,6 +140,7 @@ pub(super) fn open(args: &Plan) -> anyhow::Result<Option<Doors>> {
         max_connections: front.max_connections,
         users: users.transpose()?,
         refuses_flush: front.no_flush_all,
+        most_value: front.most_value,
         incomplete: (args.memory / INCOMPLETE).max(LEAST_INCOMPLETE) as u64,
         memory: memory::sum(args.memory, args.threads) as u64,
         threads: args.threads.into(),

@@ -1,6 +1,9 @@
-//! Lines in which memcached lists its keys.
+//! Lines in which memcached lists its keys, and a memcached without meta commands.
 
-use super::listing;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+
+use super::{Source, listing};
 
 #[test]
 fn a_line_of_the_list_has_key_and_expiry() {
@@ -16,4 +19,56 @@ fn a_line_of_the_list_has_key_and_expiry() {
     ] {
         assert!(listing(wrong).is_err(), "{wrong}");
     }
+}
+
+/// Answers one connection as memcached 1.5 does. It lists more keys than it has.
+fn answer_as_old(stream: TcpStream) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap());
+    let (mut stream, mut line) = (stream, String::new());
+    while lines.read_line(&mut line).is_ok_and(|len| len > 0) {
+        let answer = match line.trim_end() {
+            "lru_crawler metadump all" => {
+                "key=gone exp=-1\nkey=a exp=-1\nkey=a%20b exp=-1\nkey=gone2 exp=-1\n\
+                 key=%C3%BC exp=1900000000\nkey=gone3 exp=-1\nEND\r\n"
+            }
+            "get gone a gone2 \u{fc} gone3" => {
+                "VALUE a 7 3\r\nEND\r\nVALUE \u{fc} 0 0\r\n\r\nEND\r\n"
+            }
+            _ => "ERROR\r\n",
+        };
+        stream.write_all(answer.as_bytes()).unwrap();
+        line.clear();
+    }
+}
+
+#[test]
+fn a_memcached_without_meta_commands_is_read_by_get() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let server = std::thread::spawn(move || {
+        let accept = || listener.accept().unwrap().0;
+        let all: Vec<_> = [accept(), accept()]
+            .into_iter()
+            .map(|stream| std::thread::spawn(|| answer_as_old(stream)))
+            .collect();
+        all.into_iter().for_each(|one| one.join().unwrap());
+    });
+    let mut source = Source::open(&address, None).unwrap();
+    let part = source.next_items().unwrap().unwrap();
+    assert!(source.next_items().unwrap().is_none());
+    drop(source);
+    server.join().unwrap();
+    let items: Vec<_> = part
+        .items
+        .iter()
+        .map(|it| (&it.key[..], &it.value[..], it.flags, it.expires))
+        .collect();
+    assert_eq!(
+        items,
+        [
+            (&b"a"[..], &b"END"[..], 7, 0),
+            ("\u{fc}".as_bytes(), b"", 0, 1_900_000_000)
+        ]
+    );
+    assert_eq!((part.gone, part.nameless), (3, vec![b"a b".to_vec()]));
 }
