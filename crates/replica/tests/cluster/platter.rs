@@ -4,6 +4,9 @@
 //! unsynced writes in the same way, although they can still be read, and later syncs do not bring
 //! them back. A full disk refuses writes.
 //!
+//! Half of the disks write zeros ahead of the end of a file, as real ones do, so a crash also keeps
+//! any part of the zeros.
+//!
 //! The engine handles file names itself: it lists a real directory, which has an empty file for
 //! each simulated one. A crash keeps names as they are.
 
@@ -13,11 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use dunlin_replica::Ahead;
 use dunlin_sim::Rng;
 use raft_engine::env::{FileSystem, Handle, Permission, WriteExt};
 
 /// The disk keeps or loses this number of bytes together.
 const SECTOR: usize = 64;
+
+/// Zeros that are written ahead: a few writes long, so that many writes are the last before zeros.
+const ZEROS: usize = 700;
 
 /// A change of a file that is not synced yet.
 #[derive(Clone)]
@@ -112,10 +119,11 @@ impl Platter {
 pub(crate) struct SimFiles {
     platter: Arc<Mutex<Platter>>,
     folder: PathBuf,
+    writes_zeros: bool,
 }
 
 impl SimFiles {
-    pub(crate) fn new(folder: PathBuf, rng: Rng) -> Self {
+    pub(crate) fn new(folder: PathBuf, writes_zeros: bool, rng: Rng) -> Self {
         let platter = Platter {
             names: BTreeMap::new(),
             contents: BTreeMap::new(),
@@ -129,6 +137,7 @@ impl SimFiles {
         Self {
             platter: Arc::new(Mutex::new(platter)),
             folder,
+            writes_zeros,
         }
     }
 
@@ -297,10 +306,54 @@ impl WriteExt for SimCursor {
     }
 }
 
+/// A writer of a file.
+pub(crate) enum SimWriter {
+    Plain(SimCursor),
+    Ahead(Ahead<SimCursor>),
+}
+
+impl Seek for SimWriter {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            Self::Plain(cursor) => cursor.seek(to),
+            Self::Ahead(ahead) => ahead.seek(to),
+        }
+    }
+}
+
+impl io::Write for SimWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(cursor) => cursor.write(bytes),
+            Self::Ahead(ahead) => ahead.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl WriteExt for SimWriter {
+    fn truncate(&mut self, offset: usize) -> io::Result<()> {
+        match self {
+            Self::Plain(cursor) => cursor.truncate(offset),
+            Self::Ahead(ahead) => ahead.truncate(offset),
+        }
+    }
+
+    fn allocate(&mut self, offset: usize, size: usize) -> io::Result<()> {
+        match self {
+            Self::Plain(cursor) => cursor.allocate(offset, size),
+            Self::Ahead(ahead) => ahead.allocate(offset, size),
+        }
+    }
+}
+
 impl FileSystem for SimFiles {
     type Handle = SimHandle;
     type Reader = SimCursor;
-    type Writer = SimCursor;
+    type Writer = SimWriter;
 
     fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<SimHandle> {
         let mut platter = self.platter();
@@ -349,8 +402,12 @@ impl FileSystem for SimFiles {
         Ok(SimCursor { handle, offset: 0 })
     }
 
-    fn new_writer(&self, handle: Arc<SimHandle>) -> io::Result<SimCursor> {
-        Ok(SimCursor { handle, offset: 0 })
+    fn new_writer(&self, handle: Arc<SimHandle>) -> io::Result<SimWriter> {
+        let cursor = SimCursor { handle, offset: 0 };
+        Ok(match self.writes_zeros {
+            true => SimWriter::Ahead(Ahead::with_zeros(cursor, ZEROS)),
+            false => SimWriter::Plain(cursor),
+        })
     }
 }
 
@@ -374,7 +431,8 @@ impl Folder {
     }
 
     pub(crate) fn disk(&self, number: usize, rng: Rng) -> SimFiles {
-        SimFiles::new(self.0.join(number.to_string()), rng)
+        let writes_zeros = number.is_multiple_of(2);
+        SimFiles::new(self.0.join(number.to_string()), writes_zeros, rng)
     }
 }
 

@@ -54,6 +54,9 @@ pub(crate) struct Sum {
     pub(crate) full_disks: u64,
     /// How often a leader's status showed a partly sent snapshot.
     pub(crate) partly_sent: u64,
+    /// Keys, and those of them that the other checker does not get.
+    pub(crate) keys: u64,
+    pub(crate) crowded: u64,
 }
 
 impl Sum {
@@ -76,6 +79,8 @@ impl Sum {
             changed: self.changed + other.changed,
             full_disks: self.full_disks + other.full_disks,
             partly_sent: self.partly_sent + other.partly_sent,
+            keys: self.keys + other.keys,
+            crowded: self.crowded + other.crowded,
         }
     }
 }
