@@ -21,6 +21,10 @@ static ZEROS: [u8; AHEAD] = [0; AHEAD];
 
 /// A writer of a file.
 #[derive(Debug)]
+#[cfg_attr(
+    not(feature = "check"),
+    allow(unreachable_pub, reason = "simulated disks use it")
+)]
 pub struct Ahead<W> {
     inner: W,
     /// Bytes of zeros that are written together, at most [`AHEAD`].
@@ -40,6 +44,10 @@ impl<W: Write + Seek + WriteExt> Ahead<W> {
 
     /// A writer that writes this number of zeros together, which must not exceed 256 KiB. It exists
     /// for simulated disks, whose files are small.
+    #[cfg_attr(
+        not(feature = "check"),
+        allow(unreachable_pub, reason = "simulated disks use it")
+    )]
     pub const fn with_zeros(inner: W, most: usize) -> Self {
         assert!(most <= AHEAD, "there are 256 KiB of zeros");
         Self {

@@ -74,7 +74,8 @@ fn every_history_has_an_order() {
         sum.resumed > SEEDS / 2
             && sum.failed_disks > SEEDS / 8
             && sum.full_disks > SEEDS / 8
-            && sum.changed > SEEDS / 6,
+            && sum.changed > SEEDS / 6
+            && sum.lost_zeros > 0,
         "{sum:?}"
     );
     assert!(

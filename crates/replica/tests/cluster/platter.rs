@@ -23,8 +23,8 @@ use raft_engine::env::{FileSystem, Handle, Permission, WriteExt};
 /// The disk keeps or loses this number of bytes together.
 const SECTOR: usize = 64;
 
-/// Zeros that are written ahead: a few writes long, so that many writes are the last before zeros.
-const ZEROS: usize = 700;
+/// Zeros that are written ahead: as long as a write, so that most writes have zeros after them.
+const ZEROS: usize = 300;
 
 /// A change of a file that is not synced yet.
 #[derive(Clone)]
@@ -70,12 +70,14 @@ impl Content {
         }
     }
 
-    /// Keeps any part of the changes.
-    fn lose(&mut self, rng: &mut Rng) {
+    /// Keeps any part of the changes. Returns how many of them are zeros.
+    fn lose(&mut self, rng: &mut Rng) -> u64 {
         self.is_syncing = false;
+        let mut zeros = 0;
         for change in self.changes.drain(..) {
             match change {
                 Change::Write(offset, bytes) => {
+                    zeros += u64::from(bytes.iter().all(|byte| *byte == 0));
                     let (tears, keeps) = (rng.one_in(3), rng.one_in(2));
                     for (number, sector) in bytes.chunks(SECTOR).enumerate() {
                         if if tears { rng.one_in(2) } else { keeps } {
@@ -88,6 +90,7 @@ impl Content {
                 Change::Resize(_) => {}
             }
         }
+        zeros
     }
 }
 
@@ -101,6 +104,7 @@ struct Platter {
     is_full: bool,
     fails_next: bool,
     has_failed: bool,
+    lost_zeros: u64,
     /// The process has ended: further calls of its engine have no effect.
     is_dead: bool,
 }
@@ -132,6 +136,7 @@ impl SimFiles {
             is_full: false,
             fails_next: false,
             has_failed: false,
+            lost_zeros: 0,
             is_dead: false,
         };
         Self {
@@ -150,11 +155,16 @@ impl SimFiles {
         let mut next = self.platter().clone();
         self.platter().is_dead = true;
         for content in next.contents.values_mut() {
-            content.lose(&mut next.rng);
+            next.lost_zeros += content.lose(&mut next.rng);
             content.seen.clone_from(&content.kept);
         }
         (next.fails_next, next.has_failed) = (false, false);
         self.platter = Arc::new(Mutex::new(next));
+    }
+
+    /// Writes of zeros that crashes and failures have found before they were synced.
+    pub(crate) fn lost_zeros(&self) -> u64 {
+        self.platter().lost_zeros
     }
 
     pub(crate) fn fill(&self, is_full: bool) {
@@ -234,7 +244,7 @@ impl Handle for SimHandle {
         };
         if fails {
             platter.has_failed = true;
-            content.lose(&mut platter.rng);
+            platter.lost_zeros += content.lose(&mut platter.rng);
             return Err(io::Error::other("the simulated disk fails"));
         }
         content.is_syncing = true;

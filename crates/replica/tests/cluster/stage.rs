@@ -469,6 +469,13 @@ impl Stage {
             ranges: record.ranges.len() as u64,
             names: self.judge.names(),
             resumed: self.world.cluster.resumed,
+            lost_zeros: self
+                .world
+                .cluster
+                .disks
+                .iter()
+                .map(SimFiles::lost_zeros)
+                .sum(),
             keys: KEYS as u64,
             crowded: crowded.len() as u64,
             ..self.sum
