@@ -232,7 +232,8 @@ impl LongKey {
     ///
     /// A thread that splits a node makes a new node reachable before the old one is unreachable. So
     /// a thread that begins after the key has left the new node may find it in the old one, until
-    /// the split has ended. A split ends within the first wait, and such a thread within the second.
+    /// the split has ended. The split ends within the first wait, and such a thread within the
+    /// second.
     pub(crate) fn free_later(&self, guard: &Guard) {
         let (chunk, cell, frees) = (Arc::clone(&self.chunk), self.cell, self.frees);
         guard.defer_execute(move || {

@@ -28,7 +28,6 @@ Examples:
   dunlin replica cas lock 0 me                only if the key has no item
   dunlin replica put lock me --for 10s        expires after ten seconds
   dunlin replica list user/ --limit 10        keys that begin with user/, with versions and values
-  dunlin replica list user/ --after user/7    keys after user/7
   dunlin replica list --hex --after 757372ff  keys and values that need not be text
   dunlin replica transact --if a=7 --if b=0 --delete a --put b=dunlin
                                               all writes, if all keys have these versions
@@ -37,11 +36,8 @@ Examples:
   dunlin replica delete name
 
 A write that fails has not happened, unless its message says that it may have.
-
-`list` shows 1000 items unless --limit says otherwise. If more items follow, it says so on the
-standard error, with the option with which it goes on; with --json, the field `more` of the last
-object is true, and its key is the one to go on after.
-
+`list` shows 1000 items unless --limit says otherwise. If more follow, it says on the standard error
+how to go on; with --json, the field `more` of the last object is then true.
 The time of --for passes only while the cluster has a leader, so an item may stay longer, but never
 leaves early.
 
@@ -322,9 +318,9 @@ fn list<T: Configurable>(
         let Some(last) = items.pop() else {
             return Ok(());
         };
-        for item in &items {
-            show(item, format, false)?;
-        }
+        items
+            .iter()
+            .try_for_each(|item| show(item, format, false))?;
         let is_cut = more && left == 0;
         show(&last, format, is_cut)?;
         if is_cut {
