@@ -10,6 +10,7 @@ import (
 //
 //	get                                count (adds one)       delete
 //	set NUMBER LIFETIME (seconds)      add NUMBER             cas NUMBER VERSION
+//	pass NUMBER LIFETIME (nanoseconds; the item may stay longer)
 //	lose (the server has stopped)      evict VERSION
 //	take COUNT RANK (numbers of a sequence; RANK: the call's place among all calls, by their numbers)
 type input struct {
@@ -22,6 +23,7 @@ type input struct {
 //
 //	found NUMBER VERSION    written VERSION    counted NUMBER VERSION
 //	absent    present    differs (the version)    done    unknown
+//	conflict (there is no item, or its version differs)
 //	given FIRST (and the numbers after it)
 type output struct {
 	outcome string
@@ -76,6 +78,8 @@ func step(state item, in input, out output) []interface{} {
 		return get(state, out)
 	case "set":
 		return one(written(in, out, in.b), mayHappen)
+	case "pass":
+		return one(passing(in, out), mayHappen)
 	case "add":
 		if state.exists {
 			return one(state, isUnknown || out.outcome == "present")
@@ -83,7 +87,8 @@ func step(state item, in input, out output) []interface{} {
 		return one(written(in, out, 0), mayHappen)
 	}
 	if !state.exists {
-		return one(state, isUnknown || out.outcome == "absent")
+		isMissing := out.outcome == "absent" || out.outcome == "conflict"
+		return one(state, isUnknown || isMissing)
 	}
 	switch in.action {
 	case "delete":
@@ -111,7 +116,7 @@ func compareAndSet(state item, in input, out output, isUnknown, mayHappen bool) 
 	mayFit := !state.hasVersion || state.version == in.b
 	mayDiffer := !state.hasVersion || state.version != in.b
 	switch {
-	case out.outcome == "differs":
+	case out.outcome == "differs" || out.outcome == "conflict":
 		return one(state, mayDiffer)
 	case isUnknown && !mayFit:
 		// It changes nothing.
@@ -148,6 +153,21 @@ func written(in input, out output, lifetime uint64) item {
 		written.first, written.last = expiry(in.begin, lifetime), expiry(in.end, lifetime)
 	}
 	return written
+}
+
+// passing is the item that a write of in.a leaves for the time in.b at least.
+func passing(in input, out output) item {
+	passing := written(in, out, 0)
+	passing.first = later(in.begin, in.b)
+	return passing
+}
+
+// later is a time after another one.
+func later(at int64, span uint64) int64 {
+	if span > uint64(never-at) {
+		return never
+	}
+	return at + int64(span)
 }
 
 // expiry is the time at which an item written at a given time expires. Servers count seconds.

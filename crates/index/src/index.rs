@@ -257,7 +257,7 @@ impl Index {
                 let Some((key, value)) = items.next() else {
                     return;
                 };
-                let key = key.to_key();
+                let key = key.into_key();
                 if self.is_shown(last.as_ref(), &key, direction) {
                     continue;
                 }

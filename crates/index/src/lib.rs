@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `index.rs` | the operations on the items |
 //! | `trees.rs` | the trees that have the items |
+//! | `long.rs` | keys that are too long for a node of a tree |
 //! | `value.rs` | values, as the trees keep them |
 //! | `values.rs` | long values |
 //! | `range.rs` | parts of the keys, and places at which scans continue |
@@ -29,6 +30,7 @@ mod client;
 mod connection;
 mod error;
 mod index;
+mod long;
 mod range;
 mod service;
 pub mod snapshot;

@@ -1,17 +1,18 @@
-//! The items in two trees: one has the keys of eight bytes, the other one all other keys. A search
-//! compares its key with those of a node one after another, so it waits for the memory of all of
-//! them. Keys of eight bytes are words in their nodes and take a third of the lines that keys of
-//! any length take.
+//! The items in three trees: one has the keys of eight bytes, one those of 23 to 255 bytes
+//! (`long.rs`), and one all other keys. A search compares its key with those of a node one after
+//! another, so it waits for the memory of all of them. Keys of eight bytes are words in their nodes
+//! and take a third of the lines that keys of any length take.
 //!
 //! Invariants: a key is in the tree of its length; the order of words is the order of their bytes;
-//! [`Trees::range`] shows both trees as one, in the order of the keys' bytes. Called by `index.rs`.
+//! [`Trees::range`] shows all trees as one, in the order of the keys' bytes. Called by `index.rs`.
 
-use std::iter::{self, Peekable};
+use std::iter;
 use std::ops::{Bound, Deref};
 
 use dunlin_keys::Key;
 use scc::{Guard, TreeIndex};
 
+use crate::long::{LongKey, LongKeys, Sought, is_long};
 use crate::range::{Direction, Range, Start};
 use crate::value::Value;
 
@@ -23,6 +24,9 @@ const WORD: usize = size_of::<u64>();
 pub(crate) struct Trees {
     words: TreeIndex<u64, Value>,
     others: TreeIndex<Key, Value>,
+    long: TreeIndex<LongKey, Value>,
+    /// The bytes of the keys of `long`.
+    shelves: LongKeys,
 }
 
 /// A key that was found in one of the trees.
@@ -30,15 +34,20 @@ pub(crate) struct Trees {
 pub(crate) enum Found<'a> {
     Word([u8; WORD]),
     Other(&'a Key),
+    Long(Key),
 }
+
+/// An item that was found in one of the trees.
+type Entry<'a> = (Found<'a>, &'a Value);
 
 impl Found<'_> {
     /// A copy that outlives the trees' guard.
     #[inline]
-    pub(crate) fn to_key(&self) -> Key {
+    pub(crate) fn into_key(self) -> Key {
         match self {
             Self::Word(word) => Key::from(&word[..]),
-            Self::Other(key) => (*key).clone(),
+            Self::Other(key) => key.clone(),
+            Self::Long(key) => key,
         }
     }
 }
@@ -51,6 +60,7 @@ impl Deref for Found<'_> {
         match self {
             Self::Word(word) => word,
             Self::Other(key) => key,
+            Self::Long(key) => key,
         }
     }
 }
@@ -62,6 +72,7 @@ impl Trees {
         match (word_of(key), Key::short(key)) {
             (Some(word), _) => self.words.peek(&word, guard),
             (None, Some(key)) => self.others.peek(&key, guard),
+            (None, None) if is_long(key) => self.long.peek(&Sought(key), guard),
             (None, None) => self.others.peek(key, guard),
         }
     }
@@ -70,6 +81,14 @@ impl Trees {
     pub(crate) fn upsert(&self, key: &[u8], value: Value) {
         match word_of(key) {
             Some(word) => self.words.upsert_sync(word, value),
+            None if is_long(key) => {
+                let guard = Guard::new();
+                let old = self.long.peek_entry(&Sought(key), &guard);
+                self.long.upsert_sync(self.shelves.keep(key), value);
+                if let Some((old, _)) = old {
+                    old.free_later(&guard);
+                }
+            }
             None => self.others.upsert_sync(Key::from(key), value),
         }
     }
@@ -82,6 +101,15 @@ impl Trees {
         };
         match word_of(key) {
             Some(word) => self.words.remove_if_sync(&word, look),
+            None if is_long(key) => {
+                let guard = Guard::new();
+                let old = self.long.peek_entry(&Sought(key), &guard);
+                let is_removed = self.long.remove_if_sync(&Sought(key), look);
+                if let Some((old, _)) = old.filter(|_| is_removed) {
+                    old.free_later(&guard);
+                }
+                is_removed
+            }
             None => self.others.remove_if_sync(key, look),
         }
     }
@@ -93,36 +121,51 @@ impl Trees {
         range: Range<'a>,
         direction: Direction,
         guard: &'a Guard,
-    ) -> impl Iterator<Item = (Found<'a>, &'a Value)> {
+    ) -> impl Iterator<Item = Entry<'a>> {
         let words = self.words.range::<u64, _>(words_in(range), guard);
         let others = self.others.range::<[u8], _>(keys_in(range), guard);
-        let (mut words, mut others) = (in_order(words, direction), in_order(others, direction));
-        iter::from_fn(move || {
-            let is_word_next = match (words.peek(), others.peek()) {
-                (Some((word, _)), Some((key, _))) => {
-                    (word.to_be_bytes()[..] < ***key) == (direction == Direction::Forward)
-                }
-                (word, _) => word.is_some(),
-            };
-            match is_word_next {
-                true => words
-                    .next()
-                    .map(|(word, value)| (Found::Word(word.to_be_bytes()), value)),
-                false => others.next().map(|(key, value)| (Found::Other(key), value)),
-            }
-        })
+        let long = self.long.range::<Sought<'a>, _>(sought_in(range), guard);
+        let words = words.map(|(word, value)| (Found::Word(word.to_be_bytes()), value));
+        let others = others.map(|(key, value)| (Found::Other(key), value));
+        let long = long.map(|(key, value)| (Found::Long(key.to_key()), value));
+        let rest = merge(
+            in_order(others, direction),
+            in_order(long, direction),
+            direction,
+        );
+        merge(in_order(words, direction), rest, direction)
     }
 }
 
 fn in_order<I: DoubleEndedIterator>(
     mut items: I,
     direction: Direction,
-) -> Peekable<impl Iterator<Item = I::Item>> {
-    let next = move || match direction {
+) -> impl Iterator<Item = I::Item> {
+    iter::from_fn(move || match direction {
         Direction::Forward => items.next(),
         Direction::Backward => items.next_back(),
-    };
-    iter::from_fn(next).peekable()
+    })
+}
+
+/// The items of two iterators with different keys, in the direction that both have.
+fn merge<'a>(
+    left: impl Iterator<Item = Entry<'a>>,
+    right: impl Iterator<Item = Entry<'a>>,
+    direction: Direction,
+) -> impl Iterator<Item = Entry<'a>> {
+    let (mut left, mut right) = (left.peekable(), right.peekable());
+    iter::from_fn(move || {
+        let is_left_next = match (left.peek(), right.peek()) {
+            (Some((one, _)), Some((other, _))) => {
+                (one[..] < other[..]) == (direction == Direction::Forward)
+            }
+            (one, _) => one.is_some(),
+        };
+        match is_left_next {
+            true => left.next(),
+            false => right.next(),
+        }
+    })
 }
 
 /// The key as a word, if it has the length of one.
@@ -165,6 +208,11 @@ fn keys_in(range: Range<'_>) -> (Bound<&[u8]>, Bound<&[u8]>) {
         Start::After(key) => Bound::Excluded(key),
     };
     (start, range.end.map_or(Bound::Unbounded, Bound::Excluded))
+}
+
+fn sought_in(range: Range<'_>) -> (Bound<Sought<'_>>, Bound<Sought<'_>>) {
+    let (start, end) = keys_in(range);
+    (start.map(Sought), end.map(Sought))
 }
 
 #[cfg(test)]

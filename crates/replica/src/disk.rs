@@ -33,6 +33,8 @@ mod state;
 mod store;
 mod thread;
 
+#[cfg(feature = "check")]
+pub use ahead::Ahead;
 pub use backup::{Backup, BackupError};
 pub use folder::DiskError;
 pub use newer::NewerPart;

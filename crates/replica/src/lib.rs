@@ -51,6 +51,9 @@ mod work;
 pub use client::{Change, Client, ClientOptions, End, Error, Token};
 #[cfg(feature = "nexus")]
 pub use connection::Connection;
+#[cfg(all(feature = "check", feature = "disk"))]
+#[doc(hidden)]
+pub use disk::Ahead;
 #[cfg(feature = "disk")]
 pub use disk::{
     Backup, BackupError, DiskError, Full, Limits, Loss, NewerPart, Opened, Store, open,

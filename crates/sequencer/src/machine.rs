@@ -12,8 +12,8 @@
 //! lease lasts. A lease begins at a time before this server looked for higher epochs and found
 //! none. A server that takes over first puts its epoch's file on the disk, and then waits for the
 //! duration of the previous server's lease, so the previous server has stopped by then. This
-//! requires that no clock runs more than one eighth slower than another; they need not show the
-//! same time.
+//! requires that no clock runs more than one eighth slower than another, or stands while another
+//! goes on; they need not show the same time.
 //!
 //! Called by `desk.rs`. The procedures in `disk.rs` perform its jobs.
 

@@ -17,6 +17,7 @@
 //! | `replica/killed.rs` | leaders that are killed |
 //! | `replica/disk.rs` | replicas with disks, and the disk alone |
 //! | `replica/many.rs` | many puts in flight, and ten minutes of them |
+//! | `replica/snapshot.rs` | puts while a snapshot is taken |
 //! | `replica/folder.rs` | directories of a measurement |
 //! | `replica/simulated.rs` | puts and killed leaders in the simulator |
 
@@ -32,6 +33,7 @@ mod killed;
 mod many;
 mod members;
 mod simulated;
+mod snapshot;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -57,6 +59,7 @@ use many::{Calm, MANY, Many};
 use members::Cluster;
 use simulated::failover::{Failover, KILLS};
 use simulated::latency::Latency;
+use snapshot::Snapshot;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "replica",
@@ -69,6 +72,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         program::ROLE,
         apart::ROLE,
         killed::CLIENT,
+        snapshot::MEMBERS,
+        snapshot::CLIENT,
     ],
     transports: &Transport::SIMULATED_TOO,
     allowed: &Transport::WITH_SIM,
@@ -102,6 +107,7 @@ const PUBLISHED: &[Published] = &[
     published("leader_p50", 3_100.0, "eRPC, CX5, Raft"),
     published("put_p50", 9_700.0, "NetChain, programmable switches"),
     published("leader_p50", 3_000.0, "ZabFPGA, FPGAs"),
+    published("leader_p99", 3_000.0, "ZabFPGA, FPGAs"),
     Published {
         source: "eRPC, table 2",
         ..published("echo_p50", 2_300.0, "eRPC, CX5")
@@ -112,17 +118,18 @@ const PUBLISHED: &[Published] = &[
 const IN_MEMORY: &str = "/dev/shm";
 
 /// The values of [`One`]. The sum of two echoes and Raft alone follows them.
-const ONE: [Metric; 6] = [
+const ONE: [Metric; 7] = [
     Metric {
         name: "put_p50",
         unit: "ns",
         against: Against::Own {
-            index: 6,
+            index: 7,
             name: "two echoes and Raft alone",
         },
     },
     Metric::alone("put_p99", "ns"),
     Metric::alone("leader_p50", "ns"),
+    Metric::alone("leader_p99", "ns"),
     Metric::alone("echo_p50", "ns"),
     Metric::alone("raft_alone_p50", "ns"),
     Metric::alone("round_trips", ""),
@@ -134,6 +141,7 @@ struct One(Transport);
 
 /// Puts to etcd, with the same number in flight; etcd has its files below a directory.
 struct EtcdPuts {
+    name: String,
     etcd: Resident<Etcd>,
     below: PathBuf,
     outstanding: usize,
@@ -173,6 +181,8 @@ fn real_cases(transports: &[Transport]) -> Vec<Case> {
             ));
         }
         cases.push(Case::new("replica", name, &minutes, Calm(transport)));
+        let params = [replicas, ("snapshot_mib", snapshot::MIB.into())];
+        cases.push(Case::new("replica", name, &params, Snapshot(transport)));
     }
     cases
 }
@@ -204,7 +214,8 @@ fn case_on_disk(transport: Transport) -> Case {
 
 /// A cluster of etcd that is the baseline of several cases, if it is installed.
 struct Rival {
-    etcd: Option<Resident<Etcd>>,
+    /// Its version and its members.
+    etcd: Option<(String, Resident<Etcd>)>,
     below: PathBuf,
     outstanding: usize,
 }
@@ -212,20 +223,25 @@ struct Rival {
 impl Rival {
     fn new(below: PathBuf, outstanding: usize) -> Self {
         Self {
-            etcd: etcd::is_installed().then(Resident::new),
+            etcd: etcd::version().map(|version| (version, Resident::new())),
             below,
             outstanding,
         }
     }
 
     fn add_to(&self, mut case: Case) -> Case {
-        let Some(etcd) = &self.etcd else {
+        let Some((version, etcd)) = &self.etcd else {
             let missing = "etcd is not installed here, so this row has no baseline; Debian's \
                            package etcd-server has it";
             case.note(missing.to_owned());
             return case;
         };
+        let place = match self.below == Path::new(IN_MEMORY) {
+            true => "in memory",
+            false => "on a disk",
+        };
         case.against(EtcdPuts {
+            name: format!("etcd {version}, three members {place}"),
             etcd: etcd.clone(),
             below: self.below.clone(),
             outstanding: self.outstanding,
@@ -310,6 +326,7 @@ impl Probe for One {
             put,
             put_p99,
             run.leader[0],
+            run.leader[1],
             echo,
             run.alone_p50,
             put / echo,
@@ -325,11 +342,8 @@ fn overhead() -> Duration {
 }
 
 impl Probe for EtcdPuts {
-    fn name(&self) -> &'static str {
-        match self.below == Path::new(IN_MEMORY) {
-            true => "etcd, three members in memory",
-            false => "etcd, three members on a disk",
-        }
+    fn name(&self) -> &str {
+        &self.name
     }
 
     fn metrics(&self) -> &'static [Metric] {
@@ -351,6 +365,7 @@ impl Probe for EtcdPuts {
 fn charts(rows: &[&Row]) -> Vec<Picture> {
     let of = |metric: &str, title: &str, (what, unit): (&str, &'static str), baseline: &str| {
         let wanted = rows.iter().filter(|row| row.metric == metric);
+        let wanted = wanted.filter(|row| word(row, "snapshot_mib").is_none());
         let all = wanted.map(|row| {
             let outstanding = word(row, "outstanding").unwrap_or_default();
             let more = match (word(row, "disk"), word(row, "minutes")) {

@@ -170,7 +170,7 @@ impl Case {
             ..Row::new(self.experiment, (metric.name, metric.unit), spread)
         };
         Some(match self.compared(metric.against, rounds) {
-            Some((baseline, name)) => row.against(baseline, name),
+            Some((baseline, name)) => row.against(baseline, name.to_owned()),
             None => row,
         })
     }
@@ -183,7 +183,7 @@ impl Case {
     }
 
     /// The median of a figure's baseline, and the name of that baseline.
-    fn compared(&self, against: Against, rounds: &[usize]) -> Option<(f64, &'static str)> {
+    fn compared(&self, against: Against, rounds: &[usize]) -> Option<(f64, &str)> {
         let (measured, index, name) = match against {
             Against::Nothing => return None,
             Against::Own { index, name } => (&self.subject, index, name),

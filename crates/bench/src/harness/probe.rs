@@ -64,7 +64,7 @@ impl From<Vec<f64>> for Measurement {
 /// [`Resident`](super::resident::Resident) ones.
 pub(crate) trait Probe {
     /// Its name, in a few words.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// The values of [`Probe::measure`], in order.
     fn metrics(&self) -> &'static [Metric];

@@ -17,14 +17,21 @@ use harness::sys;
 pub(crate) const ROLE: Role = Role::new("program", become_program);
 
 /// True if a folder of `PATH` has a program of this name. The flag makes it show its version.
-pub(crate) fn is_installed(name: &str, version: &str) -> bool {
+pub(crate) fn is_installed(name: &str, flag: &str) -> bool {
+    version(name, flag).is_some()
+}
+
+/// The first line of what a program shows of its version, given this flag; `None`, if no folder of
+/// `PATH` has a program of this name.
+pub(crate) fn version(name: &str, flag: &str) -> Option<String> {
     let shown = Command::new(name)
-        .arg(version)
+        .arg(flag)
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
         .stderr(Stdio::null())
-        .status();
-    shown.is_ok_and(|status| status.success())
+        .output();
+    let shown = shown.ok().filter(|it| it.status.success())?;
+    let text = String::from_utf8_lossy(&shown.stdout);
+    Some(text.lines().next().unwrap_or_default().to_owned())
 }
 
 /// Starts a program with its flags.

@@ -123,6 +123,7 @@ fn in_words(metric: &str) -> &str {
         "put_p50" => "replicated put, median",
         "put_p99" => "replicated put, 99th percentile",
         "leader_p50" => "replicated put at the leader, median",
+        "leader_p99" => "replicated put at the leader, 99th percentile",
         "echo_p50" => "echo, median",
         "get_p99" => "get, 99th percentile",
         "gets_per_s" => "gets per second",

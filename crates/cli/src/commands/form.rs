@@ -49,6 +49,25 @@ impl Form {
             _ => object[format!("{name}_hex")] = json!(digits_of(bytes)),
         }
     }
+
+    /// Prints to the standard error that the output ends before the last item, and the option with
+    /// which the command goes on.
+    pub(crate) fn note_more(self, option: &str, key: &[u8]) {
+        let option = self.argument(option, key);
+        eprintln!("dunlin: more items follow; go on with {option}");
+    }
+
+    /// An option with a key as its value, in the form in which a shell takes it.
+    fn argument(self, option: &str, key: &[u8]) -> String {
+        let is_plain = |it: char| it.is_alphanumeric() || "-_./:@%+,".contains(it);
+        let text = std::str::from_utf8(key).ok();
+        match text.filter(|it| !it.contains(char::is_control)) {
+            _ if self.hex => format!("{option}={}", digits_of(key)),
+            None => format!("{option}={} and --hex", digits_of(key)),
+            Some(text) if text.chars().all(is_plain) => format!("{option}={text}"),
+            Some(text) => format!("{option}='{}'", text.replace('\'', r"'\''")),
+        }
+    }
 }
 
 fn digits_of(bytes: &[u8]) -> String {

@@ -19,6 +19,8 @@ fn replicas_are_measured_in_memory_and_on_a_disk() {
         "fabric=none",
         "--only",
         "minutes=0",
+        "--only",
+        "snapshot_mib=0",
     ];
     let args = ["replica", "--transport", "shm", "--seconds", "2"];
     let (rows, said) = rows(&[&args[..], &only].concat());
@@ -26,6 +28,7 @@ fn replicas_are_measured_in_memory_and_on_a_disk() {
     for metric in [
         "put_p50",
         "leader_p50",
+        "leader_p99",
         "echo_p50",
         "raft_alone_p50",
         "round_trips",
@@ -69,13 +72,22 @@ fn replicas_are_measured_in_memory_and_on_a_disk() {
             assert_eq!(names, [&Value::Null; 2]);
             skip("there is no etcd");
         }
-        false => assert_eq!(
-            names,
-            [
-                "etcd, three members in memory",
-                "etcd, three members on a disk"
-            ]
-        ),
+        false => {
+            // A number is the version.
+            let kind = |name: &Value| {
+                let name = name.as_str().unwrap().to_owned();
+                let plain = name.replace(|it: char| it.is_ascii_digit() || it == '.', "");
+                assert_ne!(plain, name, "no version");
+                plain
+            };
+            assert_eq!(
+                names.map(kind),
+                [
+                    "etcd , three members in memory",
+                    "etcd , three members on a disk"
+                ]
+            );
+        }
     }
 }
 
@@ -83,7 +95,8 @@ fn replicas_are_measured_in_memory_and_on_a_disk() {
 #[test]
 fn killed_leaders_and_a_calm_load_are_measured() {
     let only = ["--only", "kills=0,2", "--only", "minutes=0,0.05"];
-    let only = [&only[..], &["--only", "outstanding=32"]].concat();
+    let more = ["--only", "outstanding=32", "--only", "snapshot_mib=0"];
+    let only = [only, more].concat();
     let args = ["replica", "--transport", "shm", "--seconds", "20"];
     let (rows, said) = rows(&[&args[..], &only].concat());
     let killed = of(&rows, "failover_p50");
@@ -98,6 +111,28 @@ fn killed_leaders_and_a_calm_load_are_measured() {
     let metrics: Vec<&Value> = calm.iter().map(|row| &row["metric"]).collect();
     assert_eq!(metrics, ["elections", "puts_per_s", "put_p99"], "{said}");
     assert!(calm[1]["median"].as_f64() > Some(0.0), "{said}");
+}
+
+/// In a build for tests, the snapshot is small.
+#[test]
+fn puts_are_measured_during_a_snapshot_and_without_one() {
+    let only = ["--only", "kills=0", "--only", "outstanding=0"];
+    let args = ["replica", "--transport", "shm", "--seconds", "5"];
+    let (rows, said) = rows(&[&args[..], &["--runs", "1"], &only].concat());
+    let metrics: Vec<&Value> = rows.iter().map(|row| &row["metric"]).collect();
+    let names = ["put_p50", "put_p999", "put_longest"];
+    let alone = ["puts_over_ms", "snapshot_time"];
+    assert_eq!(metrics, [&names[..], &alone].concat(), "{said}");
+    for name in names {
+        let row = of(&rows, name)[0];
+        assert_eq!(row["params"], json!({ "replicas": 3, "snapshot_mib": 8 }));
+        assert_eq!(row["baseline_name"], "puts without a snapshot");
+        assert!(row["ratio"].as_f64() > Some(0.0), "{row}");
+    }
+    assert!(
+        values(&rows, "snapshot_time").all(|time| time > 0.0),
+        "{said}"
+    );
 }
 
 #[test]

@@ -167,7 +167,7 @@ fn each_command_does_its_work() {
     for gone in [vec!["get", "name"], vec!["delete", "name"]] {
         assert!(fail(&gone).contains("there is no item with the key `name`"));
     }
-    several_keys(&run, &fail);
+    several_keys(&all, &run, &fail);
     // The same bootstrap again changes nothing; another one is refused.
     assert!(text(&cluster.bootstrap(3)).contains("of 3 replicas"));
     assert!(failure(&cluster.bootstrap(2), 2).contains("2 replicas do not form a cluster"));
@@ -195,7 +195,7 @@ fn each_command_does_its_work() {
 }
 
 /// Transactions, ranges and lifetimes.
-fn several_keys(run: &dyn Fn(&[&str]) -> String, fail: &dyn Fn(&[&str]) -> String) {
+fn several_keys(all: &str, run: &dyn Fn(&[&str]) -> String, fail: &dyn Fn(&[&str]) -> String) {
     let both = [
         "transact",
         "--if",
@@ -218,6 +218,18 @@ fn several_keys(run: &dyn Fn(&[&str]) -> String, fail: &dyn Fn(&[&str]) -> Strin
     assert_eq!(
         keys(run(&["list", "user/", "--after", "user/1"])),
         ["user/2"]
+    );
+    let first = dunlin(&["list", "user/", "--limit", "1", "--json", "--cluster", all]);
+    let first = { first }.output().unwrap();
+    let item: Value = serde_json::from_slice(&first.stdout).unwrap();
+    assert_eq!(
+        (&item["key"], &item["more"]),
+        (&"user/1".into(), &true.into())
+    );
+    let errors = String::from_utf8(first.stderr).unwrap();
+    assert!(
+        errors.contains("more items follow; go on with --after=user/1"),
+        "{errors}"
     );
     assert_eq!(keys(run(&["list", "user/", "--limit", "1"])), ["user/1"]);
     assert_eq!(keys(run(&["list", "us/"])), [""; 0]);

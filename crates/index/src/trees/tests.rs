@@ -1,17 +1,22 @@
-//! Checks that both trees together have the order of the keys' bytes, at the borders of words.
+//! Checks that all trees together have the order of the keys' bytes, at the borders of words.
 
 use super::*;
+use crate::range::MAX_KEY;
 
-/// Keys around one word, in order.
-const KEYS: [&[u8]; 8] = [
+/// Keys around one word and of all trees, in order.
+const KEYS: [&[u8]; 12] = [
     b"",
     b"aaaaaaa",
     b"aaaaaaa\0",
     b"aaaaaaa\0\0",
     b"aaaaaaaa",
     b"aaaaaaaa\0",
+    &[b'a'; 22],
+    &[b'a'; 23],
     b"aaaaaaab",
+    b"aaaaaaab, a key that is long",
     b"b",
+    &[b'b'; MAX_KEY + 1],
 ];
 
 fn filled() -> Trees {
@@ -56,7 +61,8 @@ fn words_and_other_keys_are_shown_in_one_order() {
 fn a_key_is_in_the_tree_of_its_length() {
     let trees = filled();
     assert_eq!(trees.words.len(), 3);
-    assert_eq!(trees.others.len(), KEYS.len() - 3);
+    assert_eq!(trees.long.len(), 2);
+    assert_eq!(trees.others.len(), KEYS.len() - 5);
     for key in KEYS {
         assert!(trees.find(key, &Guard::new()).is_some());
         let mut seen = 0;

@@ -20,8 +20,15 @@ const AHEAD: usize = 256 << 10;
 static ZEROS: [u8; AHEAD] = [0; AHEAD];
 
 /// A writer of a file.
-pub(super) struct Ahead<W> {
+#[derive(Debug)]
+#[cfg_attr(
+    not(feature = "check"),
+    allow(unreachable_pub, reason = "simulated disks use it")
+)]
+pub struct Ahead<W> {
     inner: W,
+    /// Bytes of zeros that are written together, at most [`AHEAD`].
+    most: usize,
     /// Where the next write begins.
     offset: usize,
     /// The end of the room that is reserved; 0 if the engine has reserved none.
@@ -32,8 +39,20 @@ pub(super) struct Ahead<W> {
 
 impl<W: Write + Seek + WriteExt> Ahead<W> {
     pub(super) const fn new(inner: W) -> Self {
+        Self::with_zeros(inner, AHEAD)
+    }
+
+    /// A writer that writes this number of zeros together, which must not exceed 256 KiB. It exists
+    /// for simulated disks, whose files are small.
+    #[cfg_attr(
+        not(feature = "check"),
+        allow(unreachable_pub, reason = "simulated disks use it")
+    )]
+    pub const fn with_zeros(inner: W, most: usize) -> Self {
+        assert!(most <= AHEAD, "there are 256 KiB of zeros");
         Self {
             inner,
+            most,
             offset: 0,
             reserved: 0,
             written: 0,
@@ -42,7 +61,7 @@ impl<W: Write + Seek + WriteExt> Ahead<W> {
 
     /// Writes zeros after the last write.
     fn write_zeros(&mut self) -> io::Result<()> {
-        let end = self.reserved.min(self.offset + AHEAD);
+        let end = self.reserved.min(self.offset + self.most);
         self.written = end;
         let written = self.inner.write_all(&ZEROS[..end - self.offset]);
         let back = self.inner.seek(SeekFrom::Start(self.offset as u64));
@@ -60,7 +79,7 @@ impl<W: Write + Seek + WriteExt> Write for Ahead<W> {
         let is_at_end = self.offset > self.written && self.offset < self.reserved;
         self.written = self.written.max(self.offset);
         // A long write takes long itself.
-        if is_at_end && count < AHEAD {
+        if is_at_end && count < self.most {
             self.write_zeros()?;
         }
         Ok(count)

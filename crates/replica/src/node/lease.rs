@@ -4,8 +4,9 @@
 //! After a message of its leader, a node votes for no other node until the shortest election
 //! timeout has passed, which it counts in ticks. So if a leader asks all nodes and a majority
 //! answers, no other node can become leader for that many ticks after the question. Assumption: no
-//! node's clock runs more than an eighth faster than another's; the clocks need not show the same
-//! time. After a pause of the process, the leader's clock shows that the lease is over.
+//! node's clock runs more than an eighth faster than another's, and none stands while others go on;
+//! the clocks need not show the same time. After a pause of the process, the leader's clock shows
+//! that the lease is over. After a suspension of its host, the clock may not show that.
 //!
 //! A leader may ask a node to take over. That node asks for votes at once, and the others vote for
 //! it although they have a leader. The leader's request may arrive late, so after sending it, the

@@ -4,6 +4,9 @@
 //! unsynced writes in the same way, although they can still be read, and later syncs do not bring
 //! them back. A full disk refuses writes.
 //!
+//! Half of the disks write zeros ahead of the end of a file, as real ones do, so a crash also keeps
+//! any part of the zeros.
+//!
 //! The engine handles file names itself: it lists a real directory, which has an empty file for
 //! each simulated one. A crash keeps names as they are.
 
@@ -13,11 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use dunlin_replica::Ahead;
 use dunlin_sim::Rng;
 use raft_engine::env::{FileSystem, Handle, Permission, WriteExt};
 
 /// The disk keeps or loses this number of bytes together.
 const SECTOR: usize = 64;
+
+/// Zeros that are written ahead: as long as a write, so that most writes have zeros after them.
+const ZEROS: usize = 300;
 
 /// A change of a file that is not synced yet.
 #[derive(Clone)]
@@ -63,12 +70,14 @@ impl Content {
         }
     }
 
-    /// Keeps any part of the changes.
-    fn lose(&mut self, rng: &mut Rng) {
+    /// Keeps any part of the changes. Returns how many of them are zeros.
+    fn lose(&mut self, rng: &mut Rng) -> u64 {
         self.is_syncing = false;
+        let mut zeros = 0;
         for change in self.changes.drain(..) {
             match change {
                 Change::Write(offset, bytes) => {
+                    zeros += u64::from(bytes.iter().all(|byte| *byte == 0));
                     let (tears, keeps) = (rng.one_in(3), rng.one_in(2));
                     for (number, sector) in bytes.chunks(SECTOR).enumerate() {
                         if if tears { rng.one_in(2) } else { keeps } {
@@ -81,6 +90,7 @@ impl Content {
                 Change::Resize(_) => {}
             }
         }
+        zeros
     }
 }
 
@@ -94,6 +104,7 @@ struct Platter {
     is_full: bool,
     fails_next: bool,
     has_failed: bool,
+    lost_zeros: u64,
     /// The process has ended: further calls of its engine have no effect.
     is_dead: bool,
 }
@@ -112,10 +123,11 @@ impl Platter {
 pub(crate) struct SimFiles {
     platter: Arc<Mutex<Platter>>,
     folder: PathBuf,
+    writes_zeros: bool,
 }
 
 impl SimFiles {
-    pub(crate) fn new(folder: PathBuf, rng: Rng) -> Self {
+    pub(crate) fn new(folder: PathBuf, writes_zeros: bool, rng: Rng) -> Self {
         let platter = Platter {
             names: BTreeMap::new(),
             contents: BTreeMap::new(),
@@ -124,11 +136,13 @@ impl SimFiles {
             is_full: false,
             fails_next: false,
             has_failed: false,
+            lost_zeros: 0,
             is_dead: false,
         };
         Self {
             platter: Arc::new(Mutex::new(platter)),
             folder,
+            writes_zeros,
         }
     }
 
@@ -141,11 +155,16 @@ impl SimFiles {
         let mut next = self.platter().clone();
         self.platter().is_dead = true;
         for content in next.contents.values_mut() {
-            content.lose(&mut next.rng);
+            next.lost_zeros += content.lose(&mut next.rng);
             content.seen.clone_from(&content.kept);
         }
         (next.fails_next, next.has_failed) = (false, false);
         self.platter = Arc::new(Mutex::new(next));
+    }
+
+    /// Writes of zeros that crashes and failures have found before they were synced.
+    pub(crate) fn lost_zeros(&self) -> u64 {
+        self.platter().lost_zeros
     }
 
     pub(crate) fn fill(&self, is_full: bool) {
@@ -225,7 +244,7 @@ impl Handle for SimHandle {
         };
         if fails {
             platter.has_failed = true;
-            content.lose(&mut platter.rng);
+            platter.lost_zeros += content.lose(&mut platter.rng);
             return Err(io::Error::other("the simulated disk fails"));
         }
         content.is_syncing = true;
@@ -297,10 +316,54 @@ impl WriteExt for SimCursor {
     }
 }
 
+/// A writer of a file.
+pub(crate) enum SimWriter {
+    Plain(SimCursor),
+    Ahead(Ahead<SimCursor>),
+}
+
+impl Seek for SimWriter {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        match self {
+            Self::Plain(cursor) => cursor.seek(to),
+            Self::Ahead(ahead) => ahead.seek(to),
+        }
+    }
+}
+
+impl io::Write for SimWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(cursor) => cursor.write(bytes),
+            Self::Ahead(ahead) => ahead.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl WriteExt for SimWriter {
+    fn truncate(&mut self, offset: usize) -> io::Result<()> {
+        match self {
+            Self::Plain(cursor) => cursor.truncate(offset),
+            Self::Ahead(ahead) => ahead.truncate(offset),
+        }
+    }
+
+    fn allocate(&mut self, offset: usize, size: usize) -> io::Result<()> {
+        match self {
+            Self::Plain(cursor) => cursor.allocate(offset, size),
+            Self::Ahead(ahead) => ahead.allocate(offset, size),
+        }
+    }
+}
+
 impl FileSystem for SimFiles {
     type Handle = SimHandle;
     type Reader = SimCursor;
-    type Writer = SimCursor;
+    type Writer = SimWriter;
 
     fn create<P: AsRef<Path>>(&self, path: P) -> io::Result<SimHandle> {
         let mut platter = self.platter();
@@ -349,8 +412,12 @@ impl FileSystem for SimFiles {
         Ok(SimCursor { handle, offset: 0 })
     }
 
-    fn new_writer(&self, handle: Arc<SimHandle>) -> io::Result<SimCursor> {
-        Ok(SimCursor { handle, offset: 0 })
+    fn new_writer(&self, handle: Arc<SimHandle>) -> io::Result<SimWriter> {
+        let cursor = SimCursor { handle, offset: 0 };
+        Ok(match self.writes_zeros {
+            true => SimWriter::Ahead(Ahead::with_zeros(cursor, ZEROS)),
+            false => SimWriter::Plain(cursor),
+        })
     }
 }
 
@@ -374,7 +441,8 @@ impl Folder {
     }
 
     pub(crate) fn disk(&self, number: usize, rng: Rng) -> SimFiles {
-        SimFiles::new(self.0.join(number.to_string()), rng)
+        let writes_zeros = number.is_multiple_of(2);
+        SimFiles::new(self.0.join(number.to_string()), writes_zeros, rng)
     }
 }
 

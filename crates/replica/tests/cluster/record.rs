@@ -87,13 +87,9 @@ impl Operation {
     /// compare-and-set of a missing item is an `add`. `None`: the operation has an impossible
     /// answer, or is a read without one.
     pub(crate) fn line(&self) -> Option<Line> {
-        if self.key == PASSING {
-            // The other checker counts lifetimes in seconds.
-            return None;
-        }
         let action = match self.action {
             Action::Get => ("get", 0, 0),
-            Action::PutFor(..) => return None,
+            Action::PutFor(number, time) => ("pass", number, time.0),
             Action::Put(number) | Action::Follow(number) => ("set", number, 0),
             Action::Delete => ("delete", 0, 0),
             Action::CompareAndSet(number, 0) => ("add", number, 0),
@@ -107,7 +103,10 @@ impl Operation {
             (_, Some(Answer::Missing | Answer::Deleted(0))) => ("absent", 0, 0),
             (_, Some(Answer::Written(version))) => ("written", *version, 0),
             (_, Some(Answer::Deleted(_))) => ("done", 0, 0),
-            (Action::CompareAndSet(_, 0), Some(Answer::Differs(_))) => ("present", 0, 0),
+            (Action::CompareAndSet(_, 0), Some(Answer::Differs(_) | Answer::Conflict(_))) => {
+                ("present", 0, 0)
+            }
+            (_, Some(Answer::Conflict(_))) => ("conflict", 0, 0),
             (_, Some(Answer::Differs(0))) => ("absent", 0, 0),
             (_, Some(Answer::Differs(_))) => ("differs", 0, 0),
             _ => return None,

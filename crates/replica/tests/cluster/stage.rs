@@ -18,7 +18,7 @@ use crate::disk::{DiskBug, Pace, SimDisk, seat};
 use crate::judge::Judge;
 use crate::platter::{Folder, SimFiles};
 use crate::processes::{BUSY, ClientNode, Process, ReplicaNode};
-use crate::record::{Operation, Shared};
+use crate::record::{KEYS, Operation, Shared};
 use crate::sum::{Bug, Sum};
 use crate::verdict::{check_keys, check_watched, crowded_keys, has_leases, shows_in_histories};
 use clocks::Clocks;
@@ -469,6 +469,15 @@ impl Stage {
             ranges: record.ranges.len() as u64,
             names: self.judge.names(),
             resumed: self.world.cluster.resumed,
+            lost_zeros: self
+                .world
+                .cluster
+                .disks
+                .iter()
+                .map(SimFiles::lost_zeros)
+                .sum(),
+            keys: KEYS as u64,
+            crowded: crowded.len() as u64,
             ..self.sum
         })
     }

@@ -54,6 +54,11 @@ pub(crate) struct Sum {
     pub(crate) full_disks: u64,
     /// How often a leader's status showed a partly sent snapshot.
     pub(crate) partly_sent: u64,
+    /// Writes of zeros ahead of a log's end that were not synced before a crash or a failure.
+    pub(crate) lost_zeros: u64,
+    /// Keys, and those of them that the other checker does not get.
+    pub(crate) keys: u64,
+    pub(crate) crowded: u64,
 }
 
 impl Sum {
@@ -76,6 +81,9 @@ impl Sum {
             changed: self.changed + other.changed,
             full_disks: self.full_disks + other.full_disks,
             partly_sent: self.partly_sent + other.partly_sent,
+            lost_zeros: self.lost_zeros + other.lost_zeros,
+            keys: self.keys + other.keys,
+            crowded: self.crowded + other.crowded,
         }
     }
 }

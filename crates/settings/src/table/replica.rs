@@ -65,7 +65,7 @@ pub(super) const REPLICA: &[Setting] = &[
         Unit::Switch,
         |replica| &mut replica.lease_reads,
         "a leader answers gets without a majority while no other replica can lead; no replica's \
-         clock may run more than an eighth faster than another's",
+         clock may run more than an eighth faster than another's, or stand while others go on",
     ),
     row(
         "replica.slice_bytes",

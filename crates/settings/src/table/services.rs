@@ -213,7 +213,8 @@ pub(super) const SEQUENCER: &[Setting] = &[
         SECONDS,
         |sequencer| &mut sequencer.lease,
         "time for which a server gives numbers after it last saw that no other server has taken \
-         over; a server that takes over waits for this time, and an eighth longer",
+         over; a server that takes over waits for this time, and an eighth longer; no clock may \
+         stand meanwhile",
     )
     .within(MS..=HOUR),
 ];

@@ -47,8 +47,8 @@ impl SimClock {
         self.world.get() + self.ahead.get()
     }
 
-    /// Sets the clock: it showed `origin` when the world's clock began. For a running process,
-    /// `origin` must not decrease.
+    /// Sets the clock: it showed `origin` when the world's clock began. For a running process, the
+    /// time that the clock shows must not decrease between two iterations.
     pub fn set_origin(&self, origin: Nanos) {
         self.origin.set(origin);
     }

@@ -92,7 +92,7 @@ impl Row {
 
     /// Adds a baseline and its name.
     #[must_use]
-    pub fn against(self, baseline: f64, name: &'static str) -> Self {
+    pub fn against(self, baseline: f64, name: impl Into<Word>) -> Self {
         let ratio = self.median / baseline;
         Self {
             baseline: Some(baseline),

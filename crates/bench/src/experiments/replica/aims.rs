@@ -31,6 +31,7 @@ pub(super) const AIMS: &[Aim] = &[
     aim("failover_p50", "udp", &[], Ratio, AtMost(1.5)),
     aim("failover_worst", "shm", &[], Ratio, AtMost(4.0)),
     aim("failover_worst", "udp", &[], Ratio, AtMost(4.0)),
+    aim("put_longest", "shm", &[], Value, AtMost(1_000_000.0)),
     aim("elections", "shm", &[], Value, AtMost(0.0)),
     aim("elections", "udp", &[], Value, AtMost(0.0)),
 ];

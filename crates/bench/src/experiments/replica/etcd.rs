@@ -53,9 +53,11 @@ pub(super) struct Etcd {
     _folder: Folder,
 }
 
-/// True if a folder of `PATH` has an `etcd`.
-pub(super) fn is_installed() -> bool {
-    program::is_installed("etcd", "--version")
+/// The version of the `etcd` in a folder of `PATH`, if there is one.
+pub(super) fn version() -> Option<String> {
+    let line = program::version("etcd", "--version")?;
+    let version = line.strip_prefix("etcd Version: ");
+    Some(version.unwrap_or("of an unknown version").to_owned())
 }
 
 impl Etcd {

@@ -39,13 +39,13 @@ pub(super) const ECHO: ReqType = ReqType(0x10);
 pub(super) const ANSWER: usize = dunlin::replica::Answer::HEAD;
 
 /// Replicas of a cluster.
-const REPLICAS: u64 = 3;
+pub(super) const REPLICAS: u64 = 3;
 
 /// An election takes less time than this, even on a busy machine.
 const ELECTING: Duration = Duration::from_secs(10);
 
 /// Turns between two looks at the clock.
-const BLOCK: u32 = 256;
+pub(super) const BLOCK: u32 = 256;
 
 /// The first puts do not count. They are fewer than the puts of the client's warm-up.
 const WARMING_PUTS: u64 = 50;
@@ -108,8 +108,8 @@ impl Cluster {
 }
 
 /// The state of an endpoint.
-struct App {
-    replica: Replica,
+pub(super) struct App {
+    pub(super) replica: Replica,
     /// When the first handler of this iteration began.
     begun: Option<u64>,
 }
@@ -122,8 +122,8 @@ impl Host for App {
 }
 
 /// A replica and its endpoint.
-struct Seated<T: Medium> {
-    rpc: Rpc<T, App>,
+pub(super) struct Seated<T: Medium> {
+    pub(super) rpc: Rpc<T, App>,
     connect: ConnectOptions,
     /// The entry of the put in flight here, and when its handler began.
     put: Option<(u64, u64)>,
@@ -160,16 +160,17 @@ impl<T: Medium> Seated<T> {
         })
     }
 
-    fn member(&self, id: u64) -> Member {
+    /// Its replica as a member of a cluster.
+    pub(super) fn member(&self) -> Member {
         Member {
-            id,
+            id: self.rpc.app().replica.id(),
             address: self.rpc.nexus().address().to_string(),
         }
     }
 
     /// One iteration of the endpoint and of the replica, as in `dunlin::replica::Driver`.
     #[inline]
-    fn turn(&mut self, recorder: &mut Recorder) {
+    pub(super) fn turn(&mut self, recorder: &mut Recorder) {
         self.rpc.run_once();
         let (app, mut cx) = self.rpc.with();
         let begun = app.begun.take();
@@ -207,7 +208,7 @@ impl<T: Medium> Seated<T> {
     }
 
     /// The term of its node.
-    fn term(&self) -> u64 {
+    pub(super) fn term(&self) -> u64 {
         self.rpc.app().replica.status().term
     }
 }
@@ -225,7 +226,7 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
         params.setting.seat.take()?;
         alone::median(params.alone)
     })?;
-    let mut seats = open::<T>(&params.setting)?;
+    let mut seats = open::<T>(&params.setting, REPLICAS)?;
     let leader = elect(&mut seats)?;
     let term = seats[leader].term();
     let members = seats.iter().map(|it| it.rpc.nexus().address());
@@ -249,20 +250,21 @@ fn run<T: Medium>(parent: &Parent, params: &Params) -> anyhow::Result<()> {
     })
 }
 
-/// Opens the endpoints, and gives each replica its seat.
-fn open<T: Medium>(setting: &Setting) -> anyhow::Result<Vec<Seated<T>>> {
+/// Opens this number of endpoints, and gives the first three replicas their seats in a cluster.
+pub(super) fn open<T: Medium>(setting: &Setting, count: u64) -> anyhow::Result<Vec<Seated<T>>> {
     // No other cluster has these numbers, because each cluster has a process of its own.
-    let first = u64::from(std::process::id()) * REPLICAS;
-    let nexuses = (0..REPLICAS).map(|_| setting.bind());
+    let first = u64::from(std::process::id()) * count;
+    let nexuses = (0..count).map(|_| setting.bind());
     let nexuses = nexuses.collect::<anyhow::Result<Vec<_>>>()?;
     setting.seat.take()?;
     let mut seats = Vec::new();
     for (id, nexus) in (1..).zip(&nexuses) {
         seats.push(Seated::<T>::new(setting, nexus, first + id)?);
     }
-    let members = (1..).zip(&seats).map(|(id, seat)| seat.member(first + id));
-    let members = Members::new(members.collect::<Vec<_>>())?;
-    for seat in &mut seats {
+    let founders = usize::try_from(REPLICAS)?;
+    let members: Vec<Member> = seats[..founders].iter().map(Seated::member).collect();
+    let members = Members::new(members)?;
+    for seat in &mut seats[..founders] {
         seat.rpc.app_mut().replica.on_bootstrap(members.clone())?;
     }
     Ok(seats)
@@ -270,7 +272,7 @@ fn open<T: Medium>(setting: &Setting) -> anyhow::Result<Vec<Seated<T>>> {
 
 /// Runs the replicas until one of them leads, and has applied an entry of its term. Returns its
 /// place.
-fn elect<T: Medium>(seats: &mut [Seated<T>]) -> anyhow::Result<usize> {
+pub(super) fn elect<T: Medium>(seats: &mut [Seated<T>]) -> anyhow::Result<usize> {
     let begin = Instant::now();
     let mut none = Recorder::skipping(u64::MAX);
     loop {

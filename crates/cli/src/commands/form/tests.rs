@@ -28,3 +28,13 @@ fn an_object_has_text_as_text_and_other_bytes_as_digits() {
     HEX.add(&mut object, "key", b"a");
     assert_eq!(object["key_hex"], "61");
 }
+
+#[test]
+fn a_shell_takes_the_option_with_which_a_command_goes_on() {
+    let after = |form: Form, key: &[u8]| form.argument("--after", key);
+    assert_eq!(after(PLAIN, b"user/7"), "--after=user/7");
+    assert_eq!(after(PLAIN, b"it's $1"), r"--after='it'\''s $1'");
+    assert_eq!(after(PLAIN, b"a\xff"), "--after=61ff and --hex");
+    assert_eq!(after(PLAIN, b"a\n"), "--after=610a and --hex");
+    assert_eq!(after(HEX, b"a"), "--after=61");
+}

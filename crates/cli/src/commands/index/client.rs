@@ -23,14 +23,16 @@ Examples:
   dunlin index delete name
   dunlin index scan --from a --to b              keys from `a` on, below `b`, with their values
   dunlin index scan --backward --limit 5         the last five
-  dunlin index scan --after name                 continues after a key
+  dunlin index scan --after name                 goes on after a key
   dunlin index scan --hex --after 6e616d65ff     keys and values that need not be text
   dunlin index count --from 'user:' --to 'user;'
   dunlin index sum --limit 128                   of the values' first eight bytes, little endian
   dunlin index dump items.index
   dunlin index load items.index
 
-Keys are ordered by their bytes.
+Keys are ordered by their bytes. A scan shows 100 items unless --limit says otherwise. If more items
+follow, it says so on the standard error, with the option with which it goes on; with --json, the
+field `more` of the last object is true, and its key is the one to go on after.
 
 Exit codes: 0, it is done; 1, there is no such item, the server refuses, or no server answers;
 2, an option or the usage is wrong.";
@@ -118,7 +120,7 @@ pub(super) struct ScanArgs {
     /// From the end to the start
     #[arg(long)]
     backward: bool,
-    /// The most items
+    /// The most items; if more follow, the command says so on the standard error
     #[arg(long, value_name = "N", default_value = "100",
           value_parser = clap::value_parser!(u32).range(1..=MAX_LIMIT as i64))]
     limit: u32,
@@ -254,7 +256,7 @@ fn operate<T: Configurable>(
         Command::Get(args) => {
             let key = form.read(&args.key)?;
             match index.get(&key)? {
-                Some(value) => show(&key, &value, format, false),
+                Some(value) => show(&key, &value, format, Place::Alone),
                 None => Err(anyhow!("there is no item with the key `{}`", args.key)),
             }
         }
@@ -293,13 +295,30 @@ fn scan<T: Configurable>(
         false => Direction::Forward,
     };
     let bounds = args.range.bounds(format.form)?;
-    let mut shown = Ok(());
-    index.scan(bounds.range()?, direction, args.limit, |key, value| {
-        if shown.is_ok() {
-            shown = show(key, value, format, true);
+    let (mut shown, mut last) = (Ok(()), None::<[Vec<u8>; 2]>);
+    let scanned = index.scan(bounds.range()?, direction, args.limit, |key, value| {
+        let before = last.replace([key, value].map(<[u8]>::to_vec));
+        if let Some([key, value]) = before.filter(|_| shown.is_ok()) {
+            shown = show(&key, &value, format, Place::Listed);
         }
-    })?;
-    shown
+    });
+    shown?;
+    let more = matches!(scanned, Ok(Some(_)));
+    if let Some([key, value]) = last {
+        let place = if more {
+            Place::BeforeMore
+        } else {
+            Place::Listed
+        };
+        show(&key, &value, format, place)?;
+        if more {
+            // A scan from the end goes on before a key.
+            let option = if args.backward { "--to" } else { "--after" };
+            format.form.note_more(option, &key);
+        }
+    }
+    scanned?;
+    Ok(())
 }
 
 /// Writes all items to a file, part after part.
@@ -350,20 +369,33 @@ fn load<T: Configurable>(
     }
 }
 
+/// Where an item is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Alone, without its key.
+    Alone,
+    Listed,
+    /// As the last one that the limit permits, although more items follow.
+    BeforeMore,
+}
+
 fn show(
     key: &[u8],
     value: &[u8],
     Format { form, json }: Format,
-    with_key: bool,
+    place: Place,
 ) -> anyhow::Result<()> {
     if json {
         let mut object = json!({});
         form.add(&mut object, "key", key);
         form.add(&mut object, "value", value);
+        if place == Place::BeforeMore {
+            object["more"] = true.into();
+        }
         return print(&format!("{object}\n"));
     }
     let mut bytes = Vec::new();
-    if with_key {
+    if place != Place::Alone {
         bytes.extend_from_slice(&form.show(key));
         bytes.push(b'\t');
     }

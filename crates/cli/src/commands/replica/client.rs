@@ -28,7 +28,6 @@ Examples:
   dunlin replica cas lock 0 me                only if the key has no item
   dunlin replica put lock me --for 10s        expires after ten seconds
   dunlin replica list user/ --limit 10        keys that begin with user/, with versions and values
-  dunlin replica list user/ --after user/7    keys after user/7
   dunlin replica list --hex --after 757372ff  keys and values that need not be text
   dunlin replica transact --if a=7 --if b=0 --delete a --put b=dunlin
                                               all writes, if all keys have these versions
@@ -37,7 +36,8 @@ Examples:
   dunlin replica delete name
 
 A write that fails has not happened, unless its message says that it may have.
-
+`list` shows 1000 items unless --limit says otherwise. If more follow, it says on the standard error
+how to go on; with --json, the field `more` of the last object is then true.
 The time of --for passes only while the cluster has a leader, so an item may stay longer, but never
 leaves early.
 
@@ -118,7 +118,7 @@ pub(super) struct ListArgs {
     /// Begin after this key
     #[arg(long, value_name = "KEY", default_value = "")]
     after: String,
-    /// The most items
+    /// The most items; if more follow, the command says so on the standard error
     #[arg(long, value_name = "N", default_value_t = 1000,
           value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
@@ -312,26 +312,36 @@ fn list<T: Configurable>(
 ) -> anyhow::Result<()> {
     let prefix = format.form.read(&args.prefix)?;
     let (mut after, mut left) = (format.form.read(&args.after)?, args.limit);
-    while left > 0 {
-        let most = left.min(MAX_ITEMS);
-        let (items, more) = connection.range(&prefix, &after, most)?;
-        for item in &items {
-            show(item, format)?;
-        }
+    loop {
+        let (mut items, more) = connection.range(&prefix, &after, left.min(MAX_ITEMS))?;
         left -= u32::try_from(items.len())?.min(left);
-        match items.into_iter().next_back() {
-            Some(last) if more => after = last.key,
-            _ => break,
+        let Some(last) = items.pop() else {
+            return Ok(());
+        };
+        items
+            .iter()
+            .try_for_each(|item| show(item, format, false))?;
+        let is_cut = more && left == 0;
+        show(&last, format, is_cut)?;
+        if is_cut {
+            format.form.note_more("--after", &last.key);
         }
+        if !more || is_cut {
+            return Ok(());
+        }
+        after = last.key;
     }
-    Ok(())
 }
 
-fn show(item: &Found, Format { form, json }: Format) -> anyhow::Result<()> {
+/// Shows an item; `more`, if it is the last one that the limit permits, and others follow.
+fn show(item: &Found, Format { form, json }: Format, more: bool) -> anyhow::Result<()> {
     if json {
         let mut object = json!({ "version": item.version });
         form.add(&mut object, "key", &item.key);
         form.add(&mut object, "value", &item.value);
+        if more {
+            object["more"] = true.into();
+        }
         return line(&object);
     }
     let version = item.version.to_string();

@@ -35,7 +35,9 @@ Examples:
 
 The directory has a file for each start, named by its epoch. A new server begins above all numbers
 that any earlier server may have given. With --take-over, it need not wait for the end of the
-earlier server, which stops within `sequencer.lease`; the new one serves an eighth later.
+earlier server, which stops within `sequencer.lease`; the new one serves an eighth later. If the
+earlier server's host or virtual machine was suspended, its clock may have stood meanwhile, so that
+it serves for too long: end it first.
 
 With --cluster, reservations are items of replicas (`dunlin replica`) in place of files, under keys
 that begin with the value of --name. A cluster does not know which process is alive, so every server

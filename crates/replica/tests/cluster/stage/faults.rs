@@ -90,7 +90,7 @@ impl Stage {
     }
 
     /// Cuts a replica, and some others with it, off from the rest, in one direction or in both.
-    fn cut(&mut self, victim: usize, until: Nanos) {
+    pub(super) fn cut(&mut self, victim: usize, until: Nanos) {
         self.sum.cuts += 1;
         let rng = &mut self.rng;
         let is_near = |port| port == victim || rng.one_in(3);
