@@ -16,6 +16,8 @@ dunlin_core::mutants! {
         StaleEndBelieved = "stale-end-believed",
         /// A session that fails at its deadline keeps its turn.
         TurnKept = "turn-kept",
+        /// A grant that cannot be completed is not given back if its deadline has passed.
+        LateGrantKept = "late-grant-kept",
         /// Sessions do not wait for the first channel, nor for their turn.
         OfferedTogether = "offered-together",
         /// A session is granted before the other side has proven its address.

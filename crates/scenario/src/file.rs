@@ -4,7 +4,7 @@
 mod idle;
 mod load;
 
-use dunlin_sim::scenario::{Config, Load, Nanos, Scenario, Scheme, SessionOptions, Wrong};
+use dunlin_sim::scenario::{CHECK, Config, Load, Nanos, Scenario, Scheme, SessionOptions, Wrong};
 use dunlin_sim::world::net::{CpuCosts, Fabric, FaultRates, Marking, NetConfig};
 use dunlin_sim::world::rng::Ppm;
 use load::LoadSection;
@@ -313,6 +313,7 @@ impl Endpoint {
             pool_bytes: 1 << 40,
             receive_budget: 1 << 40,
             session_receive_budget: 1 << 40,
+            check: CHECK,
             ..Config::default()
         }
     }

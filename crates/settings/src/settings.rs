@@ -18,7 +18,7 @@ const PREFIX: &str = "DUNLIN_";
 
 /// Variables with that prefix that are not options: for the name of the file, for the name of a
 /// library (`dunlin_dpdk::library`), and for this project's tests.
-const OTHER_VARIABLES: [&str; 9] = [
+const OTHER_VARIABLES: [&str; 10] = [
     CONFIG,
     "DUNLIN_DPDK_LIBRARY",
     "DUNLIN_NO_SKIP",
@@ -28,6 +28,7 @@ const OTHER_VARIABLES: [&str; 9] = [
     "DUNLIN_RESTARTS",
     "DUNLIN_FAIR",
     "DUNLIN_HISTORIES",
+    "DUNLIN_ALL_SEEDS",
 ];
 
 /// Options that are set, with their sources.

@@ -18,6 +18,7 @@ mod session;
 mod stats;
 pub mod sweep;
 
+use dunlin_core::Check;
 pub use dunlin_core::{Config, Nanos, Scheme, SessionOptions};
 
 pub use check::Wrong;
@@ -28,6 +29,14 @@ pub use report::{Client, LoadReport, Point, Quantiles, Report, Stage};
 use crate::world::net::NetHandle;
 use build::Endpoints;
 use report::Series;
+
+/// The checks of each endpoint's laws: after each event in tests. A release build checks as the
+/// endpoints of a program do, because it measures.
+pub const CHECK: Check = if cfg!(debug_assertions) {
+    Check::Event
+} else {
+    Check::Sweep
+};
 
 /// Runs a scenario. From time to time it calls `go_on` with the virtual time, and ends if `go_on`
 /// returns false; the report covers the time until then.

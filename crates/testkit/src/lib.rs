@@ -14,7 +14,7 @@
 //! | [`instructions`] | the clock and the turns of programs whose instructions are counted |
 //! | [`linear`] | whether some order explains a history of operations |
 //! | [`histories`] | histories as files, for a checker in another language |
-//! | [`random`] | numbers from a seed |
+//! | [`random`], [`seeds`] | numbers from a seed; runs of many seeds |
 //! | [`address`] | loopback addresses that no other test uses |
 //! | [`child`], [`wait`] | the program of a test in its own process; waits for other processes |
 //! | [`network`] | two network namespaces of the kernel, with a link between them |
@@ -42,6 +42,7 @@ pub mod network;
 pub mod packet;
 pub mod pair;
 pub mod random;
+pub mod seeds;
 pub mod session;
 pub mod stranger;
 pub mod user;

@@ -36,6 +36,9 @@ pub(super) const PEERS: &str = "cargo fmt --check --manifest-path \
 /// and the sequencer.
 pub(super) const HISTORIES: &str = "DUNLIN_HISTORIES";
 
+/// The variable that makes tests of simulations run all their seeds (`testkit/src/seeds.rs`).
+pub(super) const ALL_SEEDS: &str = "DUNLIN_ALL_SEEDS";
+
 /// Checks with porcupine the histories that the tests have written.
 pub(super) const PORCUPINE: &str = "[ -d \"$DUNLIN_HISTORIES\" ] || \
     { echo 'the step `test` writes the histories: run it first'; exit 1; }; \

@@ -85,6 +85,10 @@ impl<F, P> Handshake<F, P> {
         }
         if now >= entry.wish.deadline {
             self.failures.on_late_grant(code);
+            #[cfg(feature = "mutants")]
+            if self.shows(Mutant::LateGrantKept) {
+                return self.fail(&entry, ConnectFailure::TimedOut(Some(code)));
+            }
             return self.give_back(&entry, ConnectFailure::TimedOut(Some(code)));
         }
         #[cfg(feature = "mutants")]

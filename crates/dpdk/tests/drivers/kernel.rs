@@ -204,6 +204,7 @@ fn calls_survive_a_black_hole_and_a_neighbour_that_becomes_another() {
     host.ip(&away).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            // Until then the kernel's packets are lost, and the calls below wait.
             std::thread::sleep(Duration::from_millis(100));
             host.ip(&format!("neigh del {prefix}2 dev {interface}"))
                 .unwrap();

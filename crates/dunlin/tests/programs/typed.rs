@@ -206,6 +206,7 @@ impl KvPoll for Polled {
     }
 
     fn sleep(&mut self, (): &(), _: &mut Cx<'_>, _: Context<'_>) {
+        // Longer than the deadline of the caller.
         std::thread::sleep(Duration::from_millis(50));
     }
 

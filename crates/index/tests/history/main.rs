@@ -22,8 +22,8 @@ use dunlin_sim::{
     Cluster, FaultRates, HostId, Net, NetHandle, Node, PortId, Rng, SimEndpoint, SimTransport,
     World, take_reports,
 };
-use dunlin_testkit::linear;
 use dunlin_testkit::workers::StepWorkers;
+use dunlin_testkit::{linear, seeds};
 
 use operation::{Action, Operation, Outcome};
 
@@ -428,9 +428,8 @@ fn run_seed(seed: u64, index: Index) -> Result<[u64; 3], String> {
 #[test]
 fn every_history_has_an_order() {
     let mut sum = [0; 3];
-    for seed in 0..SEEDS {
-        let seen =
-            run_seed(seed, Index::new()).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+    for (seed, seen) in seeds::run(0..SEEDS, |seed| run_seed(seed, Index::new())) {
+        let seen = seen.unwrap_or_else(|what| panic!("seed {seed}: {what}"));
         (0..3).for_each(|at| sum[at] += seen[at]);
     }
     let [operations, unknown, scans] = sum;

@@ -26,6 +26,8 @@ mod record;
 mod search;
 mod stage;
 
+use dunlin_testkit::seeds;
+
 use plan::{Bug, Sum};
 use stage::run_seed;
 
@@ -38,8 +40,7 @@ const BUG_SEEDS: u64 = 60;
 #[test]
 fn every_history_has_an_order() {
     let mut sum = Sum::default();
-    for seed in 0..SEEDS {
-        let verdict = run_seed(seed, Bug::None);
+    for (seed, verdict) in seeds::run(0..SEEDS, |seed| run_seed(seed, Bug::None)) {
         assert!(!verdict.is_broken, "seed {seed}: no order explains it");
         match verdict.result {
             Ok(seen) => sum = sum.plus(seen),

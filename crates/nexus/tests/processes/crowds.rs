@@ -3,7 +3,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -232,13 +232,11 @@ fn five_hundred_floods_end_no_session() {
 }
 
 /// Acknowledges every heartbeat that has come over these connections, and does nothing else, until
-/// `over`. Returns the number of connections that the server has sent away.
-fn idle_until(over: &AtomicBool, streams: &mut [TcpStream]) -> usize {
+/// `over`. Counts the connections that the server has sent away.
+fn idle_until(over: &AtomicBool, streams: &mut [TcpStream], sent_away: &AtomicUsize) {
     let mut inputs = vec![Vec::new(); streams.len()];
-    let mut sent_away = vec![false; streams.len()];
     while !over.load(Ordering::Relaxed) {
-        let all = streams.iter_mut().zip(&mut inputs).zip(&mut sent_away);
-        for ((stream, input), sent_away) in all {
+        for (stream, input) in streams.iter_mut().zip(&mut inputs) {
             let mut chunk = [0; 512];
             let got = stream.read(&mut chunk).unwrap_or(0);
             input.extend_from_slice(&chunk[..got]);
@@ -247,8 +245,10 @@ fn idle_until(over: &AtomicBool, streams: &mut [TcpStream]) -> usize {
                     Message::Heartbeat { counter } => {
                         let _ = stream.write_all(&frame(&Message::HeartbeatAck { counter }));
                     }
-                    Message::Goodbye { reason } => {
-                        *sent_away = reason == GoodbyeReason::TooManyConnections;
+                    Message::Goodbye {
+                        reason: GoodbyeReason::TooManyConnections,
+                    } => {
+                        sent_away.fetch_add(1, Ordering::Relaxed);
                     }
                     _ => {}
                 }
@@ -257,7 +257,6 @@ fn idle_until(over: &AtomicBool, streams: &mut [TcpStream]) -> usize {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    sent_away.into_iter().filter(|is| *is).count()
 }
 
 #[test]
@@ -267,15 +266,17 @@ fn idle_connections_leave_descriptors_for_sessions() {
     for stream in &idle {
         stream.set_nonblocking(true).unwrap();
     }
-    let over = AtomicBool::new(false);
+    let (over, sent_away) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
-        let idlers = scope.spawn(|| idle_until(&over, &mut idle));
-        let ending = Ending(&over);
-        std::thread::sleep(Duration::from_millis(500));
+        scope.spawn(|| idle_until(&over, &mut idle, &sent_away));
+        let _ending = Ending(&over);
+        let start = Instant::now();
+        while sent_away.load(Ordering::Relaxed) < 270 {
+            assert!(start.elapsed() < PATIENT, "{sent_away:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         let took = visit(server.address);
-        drop(ending);
         assert!(took < Duration::from_secs(3), "{took:?}");
-        assert!(idlers.join().unwrap() >= 270);
     });
 }
 

@@ -94,7 +94,8 @@ fn a_peer_that_does_not_read_costs_no_more_memory_than_is_counted() {
     }
 }
 
-/// Waits until the peak of a process's memory stays the same.
+/// Waits until the peak of a process's memory stays the same for as long as a server that still
+/// reads would need to change it.
 fn settled_peak(process: u32) -> usize {
     let (begun, mut last) = (Instant::now(), 0);
     loop {

@@ -24,6 +24,8 @@ mod scribe;
 mod shelf;
 mod stage;
 
+use dunlin_testkit::seeds;
+
 use bug::Bug;
 use replicated::Counts;
 use stage::{Sum, run_seed};
@@ -39,8 +41,8 @@ const BUG_SEEDS: u64 = 60;
 #[test]
 fn every_history_gives_each_number_once_and_in_order() {
     let mut sum = Sum::default();
-    for seed in 0..SEEDS {
-        match run_seed(seed, Bug::None, false) {
+    for (seed, result) in seeds::run(0..SEEDS, |seed| run_seed(seed, Bug::None, false)) {
+        match result {
             Ok(seen) => sum = sum.plus(seen),
             Err(what) => panic!("seed {seed}: {what}"),
         }
@@ -62,8 +64,9 @@ fn every_history_gives_each_number_once_and_in_order() {
 #[test]
 fn every_history_over_a_replicated_store_gives_each_number_once_and_in_order() {
     let mut counts = Counts::default();
-    for seed in 0..REPLICATED_SEEDS {
-        match replicated::run_seed(seed, Bug::None, false) {
+    let run = |seed| replicated::run_seed(seed, Bug::None, false);
+    for (seed, result) in seeds::run(0..REPLICATED_SEEDS, run) {
+        match result {
             Ok(seen) => counts = counts.plus(seen),
             Err(what) => panic!("seed {seed}: {what}"),
         }

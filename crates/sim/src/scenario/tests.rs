@@ -2,7 +2,7 @@
 
 use dunlin_core::{Config, Nanos, Scheme, SessionOptions};
 
-use super::{Arrivals, Load, Partners, Report, Scenario, run};
+use super::{Arrivals, CHECK, Load, Partners, Report, Scenario, run};
 use crate::world::net::{CpuCosts, Fabric, FaultRates, Marking, NetConfig};
 
 const MILLI: u64 = 1_000_000;
@@ -45,6 +45,7 @@ fn incast(degree: usize, credits: u32) -> Scenario {
             pool_bytes: 1 << 40,
             receive_budget: 1 << 40,
             session_receive_budget: 1 << 40,
+            check: CHECK,
             ..Config::default()
         },
         loads: vec![Load {

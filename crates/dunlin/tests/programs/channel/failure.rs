@@ -91,6 +91,8 @@ fn calls_wait_for_a_server_that_starts_later() {
     let waiting = channel.clone();
     let call = std::thread::spawn(move || block_on(waiting.call(ECHO, b"early")));
     let ready = std::thread::spawn(move || block_on(channel.ready()));
+    // Time for a failed attempt. On a slow machine the server may start before it, and the test
+    // still passes.
     std::thread::sleep(std::time::Duration::from_millis(50));
     let _server = Server::start(Way::Shm, &port, Role::Answers);
     assert_eq!(call.join().unwrap().unwrap().data(), b"early");

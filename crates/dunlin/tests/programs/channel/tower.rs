@@ -1,6 +1,6 @@
 //! Channels as tower services: layers around them, policies that ask `ran()`, and typed clients.
 
-use std::future::{Ready, ready};
+use std::future::{Ready, poll_fn, ready};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{self, Poll};
@@ -427,10 +427,18 @@ fn a_typed_call_that_is_dropped_before_it_is_sent_leaves_nothing() {
     let mut first = Box::pin(doubles.twice(&1));
     let mut idle = task::Context::from_waker(task::Waker::noop());
     assert!(first.as_mut().poll(&mut idle).is_pending());
-    let second = doubles.twice(&21);
+    let mut second = Box::pin(doubles.twice(&21));
+    let (polled, poll) = std::sync::mpsc::channel();
     let (ended, end) = std::sync::mpsc::channel();
-    std::thread::spawn(move || ended.send(block_on(second)));
-    std::thread::sleep(SHORT);
+    std::thread::spawn(move || {
+        let second = poll_fn(|task| {
+            let state = second.as_mut().poll(task);
+            let _ = polled.send(state.is_pending());
+            state
+        });
+        ended.send(block_on(second))
+    });
+    assert!(poll.recv().unwrap(), "the second call waits");
     drop(permit);
     drop(first);
     // Its drop wakes the next one. A call that was sent has dropped its clone.

@@ -237,6 +237,7 @@ fn a_notification_is_sent_once_and_frees_its_place() {
             until(|| store.touch(&3).is_ok());
         }
         until(|| server.seen.touched.load(Ordering::Relaxed) >= 60);
+        // Time for a second copy to arrive. A test can wait for something, but not for its absence.
         std::thread::sleep(SHORT);
         assert_eq!(server.seen.touched.load(Ordering::Relaxed), 60);
         until(|| block_on(store.get(&2)).is_ok());

@@ -8,6 +8,7 @@
 use dunlin_core::Nanos;
 use dunlin_replica::{Image, Options};
 use dunlin_sim::{Net, Rng};
+use dunlin_testkit::seeds::count;
 
 use super::{Processes, Stage, rosters};
 use crate::disk::Pace;
@@ -15,6 +16,8 @@ use crate::platter::Folder;
 use crate::record::Shared;
 use crate::sum::Bug;
 
+/// A run takes seconds.
+const FEW_SEEDS: u64 = 4;
 const SEEDS: u64 = 8;
 
 /// The election timeout.
@@ -139,7 +142,7 @@ fn run(seed: u64, bug: Bug, disks: Disks) -> Result<Nanos, String> {
 }
 
 fn run_seeds(disks: Disks) {
-    let mut times: Vec<Nanos> = (0..SEEDS)
+    let mut times: Vec<Nanos> = (0..count(FEW_SEEDS, SEEDS))
         .map(|seed| {
             run(seed, Bug::None, disks)
                 .unwrap_or_else(|what| panic!("seed {seed}, {disks:?}: {what}"))

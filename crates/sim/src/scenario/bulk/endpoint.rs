@@ -7,7 +7,7 @@ use dunlin_core::{CallOptions, Config, Cx, Done, Nanos, Request, Session, Tag};
 use dunlin_wire::{ErrorCode, ReqType};
 
 use super::Bulk;
-use crate::scenario::session::Process;
+use crate::scenario::{CHECK, session::Process};
 use crate::world::net::{NetHandle, SimEndpoint, SimTransport};
 use crate::world::{Cluster, Node, ProcessId};
 
@@ -93,6 +93,7 @@ fn config() -> Config {
         scan_interval: Nanos::from_micros(50),
         hugepages: false,
         readable_buffers: true,
+        check: CHECK,
         ..Config::default()
     }
 }

@@ -5,7 +5,7 @@
 use dunlin_core::{Config, Nanos, Scheme, SessionOptions};
 
 use super::{Case, Family, SETTLE};
-use crate::scenario::{Arrivals, Load, Partners, Scenario};
+use crate::scenario::{Arrivals, CHECK, Load, Partners, Scenario};
 use crate::world::net::{CpuCosts, Fabric, FaultRates, Marking, NetConfig};
 use crate::world::rng::Ppm;
 
@@ -76,6 +76,7 @@ impl Case {
                 pool_bytes: 1 << 40,
                 receive_budget: 1 << 40,
                 session_receive_budget: 1 << 40,
+                check: CHECK,
                 ..Config::default()
             },
             loads,

@@ -26,6 +26,9 @@ const CONNECTED: Nanos = Nanos::from_millis(20);
 const WARM_UP: Nanos = Nanos::from_micros(300);
 const COUNTED: Nanos = Nanos::from_millis(1);
 
+/// The most operations that a client may begin: more than it can in this time.
+const MOST_DRAWS: usize = 1 << 12;
+
 /// Operations per second: of all cores, and of each.
 #[derive(Debug)]
 pub(super) struct Outcome {
@@ -75,6 +78,8 @@ struct Server {
 struct Asker {
     kv: Client,
     draws: Draws,
+    /// Operations drawn.
+    drawn: usize,
     first_item: u32,
     window: usize,
     /// The operation of each token.
@@ -102,7 +107,7 @@ impl Cluster for Members {
 
     fn boot(&mut self, net: &NetHandle, process: ProcessId) -> Member {
         let port = process.port;
-        let seed = self.shape.seed << 16 | port.0 as u64;
+        let seed = seed(&self.shape, port);
         let partition = self.partitions.get_mut(port.0).and_then(Option::take);
         let Some(partition) = partition else {
             return self.boot_client(net, port, seed);
@@ -128,7 +133,8 @@ impl Members {
         };
         let asker = Asker {
             kv: Client::new(options),
-            draws: Draws::new(self.shape.mix, self.shape.items, seed),
+            draws: draws(&self.shape, port),
+            drawn: 0,
             first_item: self.shape.first_item(),
             window: self.shape.window,
             slots: Vec::new(),
@@ -215,6 +221,11 @@ impl Asker {
     }
 
     fn ask(&mut self, slot: usize, cx: &mut Cx<'_>) {
+        self.drawn += 1;
+        if self.drawn > MOST_DRAWS {
+            self.wrong = Some("more operations than there are items for".to_owned());
+            return;
+        }
         let drawn = self.draws.draw();
         let number = self.first_item + drawn.number;
         let is_get = drawn.is_get;
@@ -358,11 +369,37 @@ impl Stage {
     }
 }
 
-/// The partitions, with all items.
+/// The seed of an endpoint.
+fn seed(shape: &Shape, port: PortId) -> u64 {
+    shape.seed << 16 | port.0 as u64
+}
+
+/// The operations of a client.
+fn draws(shape: &Shape, client: PortId) -> Draws {
+    Draws::new(shape.mix, shape.items, seed(shape, client))
+}
+
+/// Whether any client may draw an item, for each of them. It takes far longer to write millions of
+/// items than to draw thousands of operations.
+fn wanted(shape: &Shape) -> Vec<bool> {
+    let mut wanted = vec![false; shape.items as usize];
+    for client in 0..shape.clients {
+        let mut draws = draws(shape, PortId(usize::from(shape.cores) + client));
+        for _ in 0..MOST_DRAWS {
+            wanted[draws.draw().number as usize] = true;
+        }
+    }
+    wanted
+}
+
+/// The partitions, with all items that a client may draw.
 fn partitions(shape: &Shape) -> anyhow::Result<Vec<Partition>> {
     let map = Map::new(17, Mode::Cache, 0..shape.cores)?;
+    let wanted = wanted(shape);
+    let items = (shape.first_item()..).zip(wanted).filter(|(_, is)| *is);
+    let items: Vec<u32> = items.map(|(number, _)| number).collect();
     let share = Items {
-        count: shape.items / u32::from(shape.cores) * 5 / 4,
+        count: u32::try_from(items.len())? / u32::from(shape.cores) * 5 / 4,
         value: VALUE,
     };
     let mut tables = Vec::new();
@@ -375,10 +412,7 @@ fn partitions(shape: &Shape) -> anyhow::Result<Vec<Partition>> {
         tables.push(Table::new(Region::new(share.table_bytes())?, config)?);
     }
     let mut value = vec![0; VALUE];
-    for number in shape.first_item()..shape.first_item() + shape.items {
-        if number.is_multiple_of(1 << 20) {
-            signal::check()?;
-        }
+    for number in items {
         let bytes = items::key(number);
         items::fill(&mut value, number);
         let table = &mut tables[usize::from(map.partition_of(dunlin_store::route(&bytes)))];

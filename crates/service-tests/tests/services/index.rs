@@ -1,8 +1,6 @@
 //! The service over endpoints of a nexus: every operation, long scans, several threads on one tree,
 //! and invalid requests.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -14,7 +14,7 @@ use dunlin_testkit::wait::{self, block_on};
 use dunlin_transport::auto::Auto;
 use dunlin_wire::ErrorCode;
 
-use crate::channels::server::{Server, SetUp, open, open_with};
+use crate::kv::channels::server::{Server, SetUp, open, open_with};
 
 /// The requests that [`keep_silent`] has received.
 static KEPT: AtomicU32 = AtomicU32::new(0);

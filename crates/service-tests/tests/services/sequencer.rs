@@ -1,8 +1,6 @@
 //! Servers over endpoints of a nexus, with files: every transport, restarts, damage, and a server
 //! that takes over from one that is alive.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
-
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
