@@ -27,8 +27,8 @@ const ROOM: u32 = 4096;
 /// A call, issued by its first poll. Awaiting it gives the response or an error, and in both cases
 /// the msgbufs. Dropping it cancels the call.
 ///
-/// This struct is six words: a call moves into the future that awaits it. Two of them have another
-/// meaning before the call is issued than afterwards.
+/// This struct is six words: a call moves into the future that awaits it. Two of the words have
+/// another meaning before the call is issued than afterwards.
 #[must_use = "a call that is not awaited is not made"]
 pub struct Call {
     /// `None` once the call is over. Only [`Self::end_early`] drops it and the msgbufs, so that
@@ -42,8 +42,8 @@ pub struct Call {
     /// First the terms of the call: the request's type in the lower half, and the bytes for the
     /// response in the upper one. Once the call is issued: its entry ([`CallId::entry`]).
     entry: u64,
-    /// First the time from issue to deadline in nanoseconds, or [`Nanos::MAX`] for no deadline. Once
-    /// the call is issued: its tag.
+    /// First the time from issue to deadline in nanoseconds, or [`Nanos::MAX`] for no deadline.
+    /// Once the call is issued: its tag.
     tag: u64,
 }
 

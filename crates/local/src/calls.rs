@@ -22,13 +22,12 @@ use dunlin_service::Error;
 
 use crate::failed::Failed;
 use crate::strays::{Ended, Named, Numbered, Stray};
-use crate::task::MAIN;
-use crate::wake::{Current, WakeBy};
+use crate::wake::{Current, MAIN, WakeBy};
 
-/// A tag has the task in these lower bits, then a bit that is set in all our tags, and the number of
-/// the call in the upper bits. The same number returns after 2^43 calls, by which time the earlier
-/// call is assumed to have ended. The tag of a call that was a stray from the start has the number
-/// of its entry instead.
+/// A tag has the task in these lower bits, then a bit that is set in all our tags, and the number
+/// of the call in the upper bits. The same number returns after 2^43 calls, by which time the
+/// earlier call is assumed to have ended. The tag of a call that was a stray from the start has the
+/// number of its entry instead.
 const TASK_BITS: u32 = 20;
 
 /// The bit that is set in all our tags. The program may issue calls through the endpoint itself.
@@ -75,8 +74,8 @@ struct Offer {
 
 /// The msgbufs of a call that has its response. One word shows whether both are there.
 ///
-/// If the two were neighbours, the compiler would move both with one wide load, which stalls because
-/// their bytes were just written in two pieces.
+/// If the two were neighbours, the compiler would move both with one wide load, which stalls
+/// because their bytes were just written in two pieces.
 #[repr(C)]
 struct Bufs {
     request: MsgBuf,
@@ -282,8 +281,8 @@ impl Calls {
         self.offer.set(done.tag, done.request, done.response);
     }
 
-    /// Takes the result of a call that has ended and is not offered. Returns the task to poll, if it
-    /// may wait for the call. If a future elsewhere waits for the call, calls `wake` with it.
+    /// Takes the result of a call that has ended and is not offered. Returns the task to poll, if
+    /// it may wait for the call. If a future elsewhere waits for the call, calls `wake` with it.
     pub(super) fn end_stray(
         &self,
         done: Done,

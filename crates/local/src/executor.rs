@@ -16,10 +16,11 @@ use dunlin_wire::ReqType;
 
 use crate::caller::Caller;
 use crate::request::OwnedRequest;
-use crate::served::{Place, Places};
+use crate::served::{FuturePlace, Places};
 use crate::spawn::{Handlers, Serving};
-use crate::state::State;
-use crate::task::{HandlerSlot, MAIN, Origin, Spawned, Task, TaskTable};
+use crate::state::{Spawned, State};
+use crate::task::{HandlerSlot, Origin, Task, TaskTable};
+use crate::wake::MAIN;
 
 /// The futures of a `Local`, in their tasks.
 pub(super) struct Executor {
@@ -145,7 +146,9 @@ impl Executor {
         };
         let handlers = &mut self.served[served];
         let is_whole = state.contain(|| {
-            state.poll(task, waker, cx, |_| handlers.remove(Place { slot, task }));
+            state.poll(task, waker, cx, |_| {
+                handlers.remove(FuturePlace { slot, task })
+            });
         });
         // A future that panics while it is dropped is gone as well.
         if !is_whole {
@@ -159,7 +162,7 @@ impl Executor {
         if let Some(Task { place, .. }) = self.tasks.find(task)
             && let Origin::Handler(HandlerSlot { served, slot }) = *place
         {
-            self.served[served].select(Place { slot, task });
+            self.served[served].select(FuturePlace { slot, task });
             let state = Rc::clone(&self.tasks.state);
             self.served[served].run(None, &state, &mut self.tasks, cx);
         }

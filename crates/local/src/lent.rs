@@ -32,7 +32,7 @@ pub(super) struct Lent {
 struct Loan<'a>(&'a Lent);
 
 /// The arrival of a request. Dropping this ends it, even if the first poll panics.
-struct Arrival<'a>(&'a Lent);
+struct RequestLoan<'a>(&'a Lent);
 
 /// The end of [`Lent::run`]: the endpoint that ran before it, which runs again. Dropping this notes
 /// that, even if something panics.
@@ -88,7 +88,7 @@ impl Lent {
     ) -> R {
         let request = request.map(|request| NonNull::from(request).cast());
         self.arrived.set(request);
-        let arrival = Arrival(self);
+        let arrival = RequestLoan(self);
         let result = self.lend(cx, run);
         drop(arrival);
         result
@@ -148,7 +148,7 @@ impl Drop for Loan<'_> {
     }
 }
 
-impl Drop for Arrival<'_> {
+impl Drop for RequestLoan<'_> {
     #[inline]
     fn drop(&mut self) {
         self.0.arrived.set(None);

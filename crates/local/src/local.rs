@@ -19,9 +19,8 @@ use crate::executor::Executor;
 use crate::request::OwnedRequest;
 use crate::service_request::{ServiceRequest, serve_method_of_service};
 use crate::state::{Port, State};
-use crate::task::MAIN;
 use crate::tasks::{self, Tasks};
-use crate::wake::WakeBy;
+use crate::wake::{MAIN, WakeBy};
 
 /// Iterations for which a `Local` that is being dropped waits for its calls to end.
 const LAST_ITERATIONS: usize = 1000;

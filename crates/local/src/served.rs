@@ -6,7 +6,7 @@ use crate::task::{HandlerSlot, Origin, TaskTable};
 
 /// A place, and its task.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct FuturePlace {
     pub(super) slot: usize,
     pub(super) task: u32,
 }
@@ -16,11 +16,11 @@ pub(super) struct Places {
     /// The index of the type's handlers in the executor.
     index: usize,
     /// The place for the next request.
-    next: Place,
+    next: FuturePlace,
     /// The place of the waiting future that is polled.
-    selected: Place,
+    selected: FuturePlace,
     /// Further places without a future.
-    vacant: Vec<Place>,
+    vacant: Vec<FuturePlace>,
     /// The number of all places.
     count: usize,
 }
@@ -28,7 +28,7 @@ pub(super) struct Places {
 impl Places {
     /// The first place, of the handlers with this index.
     pub(super) fn new(index: usize, tasks: &mut TaskTable) -> Self {
-        let none = Place { slot: 0, task: 0 };
+        let none = FuturePlace { slot: 0, task: 0 };
         let mut places = Self {
             index,
             next: none,
@@ -42,18 +42,18 @@ impl Places {
 
     /// The place of the next request's future.
     #[inline]
-    pub(super) const fn next(&self) -> Place {
+    pub(super) const fn next(&self) -> FuturePlace {
         self.next
     }
 
     /// The place of the waiting future that is polled.
     #[inline]
-    pub(super) const fn selected(&self) -> Place {
+    pub(super) const fn selected(&self) -> FuturePlace {
         self.selected
     }
 
     /// Notes that the future in this place is polled next.
-    pub(super) fn select(&mut self, place: Place) {
+    pub(super) fn select(&mut self, place: FuturePlace) {
         self.selected = place;
     }
 
@@ -72,12 +72,12 @@ impl Places {
 
     /// Notes that the future in this place is over.
     #[inline]
-    pub(super) fn free(&mut self, place: Place) {
+    pub(super) fn free(&mut self, place: FuturePlace) {
         self.vacant.push(place);
     }
 
     #[cold]
-    fn add(&mut self, tasks: &mut TaskTable) -> Place {
+    fn add(&mut self, tasks: &mut TaskTable) -> FuturePlace {
         let slot = self.count;
         self.count += 1;
         let task = tasks.add(Origin::Handler(HandlerSlot {
@@ -86,6 +86,6 @@ impl Places {
         }));
         // Freeing must never allocate.
         self.vacant.reserve(self.count);
-        Place { slot, task }
+        FuturePlace { slot, task }
     }
 }

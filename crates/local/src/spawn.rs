@@ -15,7 +15,7 @@ use dunlin_wire::ErrorCode;
 
 use crate::caller::Caller;
 use crate::request::{OwnedRequest, Parts};
-use crate::served::{Place, Places};
+use crate::served::{FuturePlace, Places};
 use crate::state::State;
 use crate::task::TaskTable;
 
@@ -35,10 +35,10 @@ pub(super) trait Handlers {
     );
 
     /// Names the place of the future to poll.
-    fn select(&mut self, place: Place);
+    fn select(&mut self, place: FuturePlace);
 
     /// Drops the future in this place, if there is one, and frees the place.
-    fn remove(&mut self, place: Place);
+    fn remove(&mut self, place: FuturePlace);
 }
 
 /// A handler and its futures.
@@ -67,7 +67,7 @@ impl<H, F> Serving<H, F> {
 
     /// The place of the future to poll. `is_new`: its request has just arrived.
     #[inline(always)]
-    fn place(&self, is_new: bool) -> Place {
+    fn place(&self, is_new: bool) -> FuturePlace {
         match is_new {
             true => self.places.next(),
             false => self.places.selected(),
@@ -186,11 +186,11 @@ where
         });
     }
 
-    fn select(&mut self, place: Place) {
+    fn select(&mut self, place: FuturePlace) {
         self.places.select(place);
     }
 
-    fn remove(&mut self, place: Place) {
+    fn remove(&mut self, place: FuturePlace) {
         if let Some(future) = self.futures.get_mut(place.slot)
             && future.is_some()
         {

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::hint::cold_path;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -26,7 +27,6 @@ use crate::events::Watchers;
 use crate::lent::Lent;
 use crate::ready::{Ready, Remote};
 use crate::request::Parts;
-use crate::task::Spawned;
 use crate::tickets::Tickets;
 use crate::timers::Timers;
 use crate::wake::{Current, WakeBy};
@@ -34,6 +34,9 @@ use crate::wishes::{Wish, Wishes};
 
 /// The most sessions that could not be made for which the reasons are kept.
 const MAX_FAILED: usize = 64;
+
+/// A future that was spawned.
+pub(super) type Spawned = Pin<Box<dyn Future<Output = ()>>>;
 
 /// An endpoint that is at rest.
 pub(super) trait Port {
@@ -238,8 +241,8 @@ impl State {
         first.unwrap_or_else(|| self.tickets.get(number))
     }
 
-    /// At the end of a request's first poll: notes its ticket if it was not answered, because it may
-    /// be answered later. Returns the ticket of such a request.
+    /// At the end of a request's first poll: notes its ticket if it was not answered, because it
+    /// may be answered later. Returns the ticket of such a request.
     pub(super) fn keep_arrived(&self) -> Option<Ticket> {
         if !self.tickets.is_unanswered() {
             return None;

@@ -1,7 +1,6 @@
 //! The tasks of a `Local`: places for futures. Each keeps its waker forever, and the ticket of the
 //! request for which a handler's future was made.
 
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
@@ -9,13 +8,8 @@ use std::task::Waker;
 use dunlin_core::Ticket;
 
 use crate::ready::TaskWaker;
-use crate::state::State;
-
-/// A future that was spawned.
-pub(super) type Spawned = Pin<Box<dyn Future<Output = ()>>>;
-
-/// The task that `block_on` runs.
-pub(super) const MAIN: u32 = 0;
+use crate::state::{Spawned, State};
+use crate::wake::MAIN;
 
 /// A place for a future.
 pub(super) struct Task {
