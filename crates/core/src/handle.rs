@@ -231,16 +231,28 @@ pub struct CallId {
 }
 
 impl CallId {
+    /// The session of the call.
+    #[inline]
+    pub const fn session(self) -> Session {
+        self.session
+    }
+
     /// A placeholder until a call of this session is issued; it names no call.
     #[inline]
     pub const fn none_of(session: Session) -> Self {
         Self::new(session, CallIdx::NONE, 0)
     }
 
-    /// The session of the call.
+    /// The call's name among the calls of its session, in one word, for [`Self::of`].
     #[inline]
-    pub const fn session(self) -> Session {
-        self.session
+    pub const fn entry(self) -> u64 {
+        self.entry
+    }
+
+    /// The call of this session that has this name ([`Self::entry`]).
+    #[inline]
+    pub const fn of(session: Session, entry: u64) -> Self {
+        Self { session, entry }
     }
 
     #[inline]

@@ -25,7 +25,6 @@ impl<T: Transport, C: Clock> Bare<T, C> {
         endpoint.on_timer(tasks::on_timer);
         endpoint.on_session(tasks::on_session);
         endpoint.on_given_up(tasks::on_given_up);
-        endpoint.app_mut().set_up();
         Self { endpoint }
     }
 
@@ -47,14 +46,16 @@ impl<T: Transport, C: Clock> Bare<T, C> {
     /// Runs one round, without blocking.
     #[inline]
     pub fn turn(&mut self) {
-        self.endpoint.run_once();
-        let state = &self.endpoint.app().state;
-        if !state.is_idle() {
-            state.settle();
-            state.wake_others();
-            let (tasks, mut cx) = self.endpoint.with();
-            tasks.poll_ready(&mut cx, |_| {});
-        }
+        let state = Rc::clone(&self.endpoint.app().state);
+        state.lent.run(|| {
+            self.endpoint.run_once();
+            if !state.is_idle() {
+                state.settle();
+                state.wake_others();
+                let (tasks, mut cx) = self.endpoint.with();
+                tasks.poll_ready(&mut cx, |_| {});
+            }
+        });
     }
 
     /// The endpoint itself, for its msgbufs and counters.

@@ -13,7 +13,7 @@ use dunlin_wire::{Ran, ReqType};
 
 use dunlin_service::Error;
 
-use crate::calls::{Calls, Look, NO_TAG, NO_TASK};
+use crate::calls::{Calls, Look, NO_TASK};
 use crate::failed::Failed;
 use crate::lent;
 use crate::state::State;
@@ -27,7 +27,8 @@ const ROOM: u32 = 4096;
 /// A call, issued by its first poll. Awaiting it gives the response or an error, and in both cases
 /// the msgbufs. Dropping it cancels the call.
 ///
-/// This struct is one cache line: a call moves into the future that awaits it.
+/// This struct is six words: a call moves into the future that awaits it. Two of the words have
+/// another meaning before the call is issued than afterwards.
 #[must_use = "a call that is not awaited is not made"]
 pub struct Call {
     /// `None` once the call is over. Only [`Self::end_early`] drops it and the msgbufs, so that
@@ -37,20 +38,16 @@ pub struct Call {
     request: ManuallyDrop<Option<MsgBuf>>,
     /// If it is `None` when the call is issued, the pool provides one.
     response: ManuallyDrop<Option<MsgBuf>>,
-    /// A [`ReqType`], kept in 32 bits because the compiler reads 32 bits of it, and such a read
-    /// stalls just after a narrower write.
-    req_type: u32,
-    /// Bytes for the response.
-    room: u32,
-    /// The time from issue to deadline; [`Nanos::MAX`] means no deadline.
-    deadline: Nanos,
-    /// The tag, once the call is issued.
-    tag: Tag,
-    /// The session of the call, and its name once it is issued.
-    id: CallId,
+    session: Session,
+    /// First the terms of the call: the request's type in the lower half, and the bytes for the
+    /// response in the upper one. Once the call is issued: its entry ([`CallId::entry`]).
+    entry: u64,
+    /// First the time from issue to deadline in nanoseconds, or [`Nanos::MAX`] for no deadline.
+    /// Once the call is issued: its tag.
+    tag: u64,
 }
 
-const _: () = assert!(size_of::<Call>() == 64);
+const _: () = assert!(size_of::<Call>() == 48);
 
 /// A response, with both msgbufs of its call. They go back to the pool when this is dropped.
 ///
@@ -75,42 +72,57 @@ impl Call {
             state: ManuallyDrop::new(Some(state)),
             request: ManuallyDrop::new(Some(request)),
             response: ManuallyDrop::new(None),
-            req_type: req_type.0.into(),
-            room: ROOM,
-            deadline: Nanos::MAX,
-            tag: NO_TAG,
-            id: CallId::none_of(session),
+            session,
+            entry: terms(req_type, ROOM),
+            tag: Nanos::MAX.0,
         }
     }
 
     /// Ends the call with [`RpcError::DeadlinePassed`](dunlin_core::RpcError) if no response has
     /// come this long after it was issued.
     #[inline]
-    pub fn deadline(mut self, span: Duration) -> Self {
-        self.deadline = span.into();
-        self
+    pub fn deadline(self, span: Duration) -> Self {
+        self.until(span.into())
     }
 
     /// Sets all options.
     #[inline]
-    pub fn options(mut self, options: CallOptions) -> Self {
+    pub fn options(self, options: CallOptions) -> Self {
         let CallOptions { deadline } = options;
-        self.deadline = deadline.unwrap_or(Nanos::MAX);
-        self
+        self.until(deadline.unwrap_or(Nanos::MAX))
     }
 
     /// Makes room for a response of this length; without this, it is 4096 bytes.
     #[inline]
     pub fn room(mut self, bytes: usize) -> Self {
         // No msgbuf is that long.
-        self.room = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let room = u32::try_from(bytes).unwrap_or(u32::MAX);
+        if !self.is_issued() {
+            self.entry = terms(terms_of(self.entry).0, room);
+        }
         self
+    }
+
+    #[inline]
+    fn until(mut self, deadline: Nanos) -> Self {
+        if !self.is_issued() {
+            self.tag = deadline.0;
+        }
+        self
+    }
+
+    /// A call that is issued has its terms no longer, and changing them has no effect.
+    #[inline]
+    fn is_issued(&self) -> bool {
+        self.request.is_none()
     }
 
     /// Uses this msgbuf for the response, instead of one from the pool.
     #[inline]
     pub fn response(mut self, buf: MsgBuf) -> Self {
-        drop(self.response.replace(buf));
+        if !self.is_issued() {
+            drop(self.response.replace(buf));
+        }
         self
     }
 
@@ -165,23 +177,26 @@ impl Call {
     #[inline(always)]
     fn issue_lent<const WITHIN: bool>(&mut self, tag: Tag) -> bool {
         let state = self.state.as_deref().expect(OVER);
+        // The terms are read together, before the first write to the state: after each, the
+        // compiler would have to assume that they have changed.
+        let request = self.request.take().expect("a new call has its request");
+        let (response, session) = (self.response.take(), self.session);
+        let (terms, deadline) = (self.entry, Nanos(self.tag));
         let issued = state.lent.with(|cx| {
-            let request = self.request.take().expect("a new call has its request");
-            let response = match self.response.take() {
+            let (req_type, room) = terms_of(terms);
+            let response = match response {
                 Some(response) => response,
-                None => match cx.buf(self.room as usize) {
+                None => match cx.buf(room as usize) {
                     Ok(response) => response,
                     Err(error) => return state.calls.fail(request, None, error.into()),
                 },
             };
             let options = CallOptions {
-                // `Nanos::MAX` stays `Nanos::MAX` whatever time is added.
-                deadline: Some(self.deadline),
+                deadline: (deadline != Nanos::MAX).then_some(deadline),
             };
-            let (session, req_type) = (self.id.session(), req_type_of(self.req_type));
             match cx.call_with(session, req_type, request, response, tag, options) {
                 Ok(id) => {
-                    (self.tag, self.id) = (tag, id);
+                    (self.entry, self.tag) = (id.entry(), tag.0);
                     state.calls.begin();
                     true
                 }
@@ -218,6 +233,13 @@ impl Call {
         state.calls.take_failed().expect("a failed call is kept")
     }
 
+    /// Notes that the call is over. An assignment, unlike `take`, stores `None` last, so that the
+    /// compiler knows it when the future that awaited the call drops it.
+    #[inline(always)]
+    fn release(&mut self) {
+        *self.state = None;
+    }
+
     /// Gives up a call whose future is dropped before the call has ended, or before the future has
     /// seen the end.
     #[cold]
@@ -230,11 +252,11 @@ impl Call {
         if let [Some(_), _] = bufs {
             return drop(bufs);
         }
-        match state.calls.abandon(self.tag) {
+        match state.calls.abandon(Tag(self.tag)) {
             // If the endpoint or the session is gone, so is the call, and there is nothing to
             // cancel.
             None => {
-                let _ = state.with(|cx| cx.cancel(self.id));
+                let _ = state.with(|cx| cx.cancel(CallId::of(self.session, self.entry)));
             }
             Some((request, response)) => {
                 state.with(|cx| cx.recycle([request, response]));
@@ -243,13 +265,20 @@ impl Call {
     }
 }
 
+/// The terms of a call, in one word.
+#[inline]
+const fn terms(req_type: ReqType, room: u32) -> u64 {
+    (room as u64) << 32 | req_type.0 as u64
+}
+
+/// The request's type and the bytes for the response.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "the word holds a request type"
+    reason = "each is a part of the word"
 )]
-const fn req_type_of(req_type: u32) -> ReqType {
-    ReqType(req_type as u16)
+const fn terms_of(terms: u64) -> (ReqType, u32) {
+    (ReqType(terms as u16), (terms >> 32) as u32)
 }
 
 impl Future for Call {
@@ -265,14 +294,14 @@ impl Future for Call {
             };
         }
         let state = this.state.as_deref().expect(OVER);
-        if let Some((request, response)) = state.calls.take(this.tag) {
-            drop(this.state.take());
+        if let Some((request, response)) = state.calls.take(Tag(this.tag)) {
+            this.release();
             return Poll::Ready(Ok(Reply::new(request, response)));
         }
-        match state.calls.look(this.tag, &state.current, context) {
+        match state.calls.look(Tag(this.tag), &state.current, context) {
             Look::Waits => Poll::Pending,
             Look::Ended(request, response) => {
-                drop(this.state.take());
+                this.release();
                 Poll::Ready(Ok(Reply::new(request, response)))
             }
             Look::Failed => Poll::Ready(Err(this.failed())),

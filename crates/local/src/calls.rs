@@ -13,6 +13,7 @@
 //! polled.
 
 use std::cell::{Cell, RefCell};
+use std::mem::MaybeUninit;
 use std::task::Context;
 
 use dunlin_core::{Cx, Done, Tag};
@@ -21,13 +22,19 @@ use dunlin_service::Error;
 
 use crate::failed::Failed;
 use crate::strays::{Ended, Named, Numbered, Stray};
-use crate::task::MAIN;
-use crate::wake::{Current, WakeBy};
+use crate::wake::{Current, MAIN, WakeBy};
 
-/// A tag has the task in these lower bits, and the number of the call in the upper ones. The same
-/// number returns after 2^44 calls, by which time the earlier call is assumed to have ended. The
-/// tag of a call that was a stray from the start has the number of its entry instead.
+/// A tag has the task in these lower bits, then a bit that is set in all our tags, and the number
+/// of the call in the upper bits. The same number returns after 2^43 calls, by which time the
+/// earlier call is assumed to have ended. The tag of a call that was a stray from the start has the
+/// number of its entry instead.
 const TASK_BITS: u32 = 20;
+
+/// The bit that is set in all our tags. The program may issue calls through the endpoint itself.
+const OURS: u32 = 1 << TASK_BITS;
+
+/// The lowest bit of the number in a tag.
+const NUMBER_AT: u32 = TASK_BITS + 1;
 
 /// The task in the tags of calls whose result no future waits for.
 pub(super) const NO_TASK: u32 = (1 << TASK_BITS) - 1;
@@ -39,37 +46,41 @@ const ELSEWHERE: u32 = NO_TASK - 1;
 const FIRST_UNNAMED: u32 = ELSEWHERE - 1;
 
 /// The tag of no call.
-pub(super) const NO_TAG: Tag = Tag(FIRST_UNNAMED as u64);
+const NO_TAG: Tag = Tag(FIRST_UNNAMED as u64);
 
 /// All calls whose futures have not taken their results yet.
-#[derive(Default)]
 pub(super) struct Calls {
     offer: Offer,
     /// How many calls were issued; also the number of the next call.
     begun: Cell<u64>,
-    /// How many of the issued calls have ended.
-    ended: Cell<u64>,
     /// The last call that failed, until its future takes it.
     failed: Cell<Option<Failed>>,
     /// Strays whose tags have the task `ELSEWHERE`.
     numbered: RefCell<Numbered>,
-    /// Whether `named` has an entry.
-    has_named: Cell<bool>,
+    /// Calls whose tags name tasks below this one are no strays: `FIRST_UNNAMED`, or 0 while
+    /// `named` has entries.
+    unlisted: Cell<u32>,
     /// All other strays.
     named: RefCell<Named>,
 }
 
 /// The response for which a task is polled now. All other results are strays.
-///
-/// The tag lies between the two msgbufs. If they were neighbours, the compiler would move both with
-/// one wide load, which stalls because their bytes were just written in two pieces.
-#[repr(C)]
 struct Offer {
-    request: Cell<Option<MsgBuf>>,
     /// [`NO_TAG`] once the future has taken the result.
     tag: Cell<Tag>,
-    /// Present when `request` is.
-    response: Cell<Option<MsgBuf>>,
+    /// Present until then.
+    bufs: Cell<Option<Bufs>>,
+}
+
+/// The msgbufs of a call that has its response. One word shows whether both are there.
+///
+/// If the two were neighbours, the compiler would move both with one wide load, which stalls
+/// because their bytes were just written in two pieces.
+#[repr(C)]
+struct Bufs {
+    request: MsgBuf,
+    between: MaybeUninit<usize>,
+    response: MsgBuf,
 }
 
 /// The state of a call whose response was not offered.
@@ -81,12 +92,24 @@ pub(super) enum Look {
     Failed,
 }
 
+impl Default for Calls {
+    fn default() -> Self {
+        Self {
+            offer: Offer::default(),
+            begun: Cell::default(),
+            failed: Cell::default(),
+            numbered: RefCell::default(),
+            unlisted: Cell::new(FIRST_UNNAMED),
+            named: RefCell::default(),
+        }
+    }
+}
+
 impl Default for Offer {
     fn default() -> Self {
         Self {
-            request: Cell::default(),
             tag: Cell::new(NO_TAG),
-            response: Cell::default(),
+            bufs: Cell::default(),
         }
     }
 }
@@ -95,8 +118,11 @@ impl Offer {
     #[inline]
     fn set(&self, tag: Tag, request: MsgBuf, response: MsgBuf) {
         // There is no old value to drop.
-        std::mem::forget(self.request.replace(Some(request)));
-        std::mem::forget(self.response.replace(Some(response)));
+        std::mem::forget(self.bufs.replace(Some(Bufs {
+            request,
+            between: MaybeUninit::uninit(),
+            response,
+        })));
         self.tag.set(tag);
     }
 
@@ -107,34 +133,38 @@ impl Offer {
             return None;
         }
         self.tag.set(NO_TAG);
-        Some((self.request.take()?, self.response.take()?))
+        let Bufs {
+            request, response, ..
+        } = self.bufs.take()?;
+        Some((request, response))
     }
 }
 
 /// The entry in the tag of a call that was a stray from the start.
 const fn entry_of(tag: Tag) -> Option<usize> {
     match task_of(tag) == ELSEWHERE {
-        true => Some((tag.0 >> TASK_BITS) as usize),
+        true => Some((tag.0 >> NUMBER_AT) as usize),
         false => None,
     }
 }
 
-/// The task in a tag.
+/// The task in a tag; a larger number than any task's if the tag is not ours.
 #[inline]
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the task is in the lower bits"
 )]
 const fn task_of(tag: Tag) -> u32 {
-    tag.0 as u32 & NO_TASK
+    (tag.0 as u32 & (NO_TASK | OURS)).wrapping_sub(OURS)
+}
+
+/// Our tag with this number and task.
+#[inline]
+const fn tag_of(number: u64, task: u32) -> Tag {
+    Tag(number << NUMBER_AT | (OURS | task) as u64)
 }
 
 impl Calls {
-    /// Calls that have not ended.
-    pub(super) fn running(&self) -> u64 {
-        self.begun.get() - self.ended.get()
-    }
-
     /// The task to name in the tag of a call whose future is polled with this context; `None` if no
     /// tag can name it.
     #[inline]
@@ -147,7 +177,7 @@ impl Calls {
     /// A tag for a call that is about to be issued, with the task that waits for its end.
     #[inline]
     pub(super) fn tag(&self, task: u32) -> Tag {
-        Tag(self.begun.get() << TASK_BITS | u64::from(task))
+        tag_of(self.begun.get(), task)
     }
 
     /// Notes that a call was issued.
@@ -172,7 +202,7 @@ impl Calls {
         let mut numbered = self.numbered.borrow_mut();
         let entry = numbered.reserve();
         numbered.put(entry, Stray::Awaited(future));
-        Tag((entry as u64) << TASK_BITS | u64::from(ELSEWHERE))
+        tag_of(entry as u64, ELSEWHERE)
     }
 
     /// Forgets a call that was not issued.
@@ -188,7 +218,7 @@ impl Calls {
     #[inline(never)]
     pub(super) fn look(&self, tag: Tag, current: &Current, context: &Context<'_>) -> Look {
         let task = task_of(tag);
-        if task != ELSEWHERE && !self.has_named.get() && current.task(context) == Some(task) {
+        if task < self.unlisted.get() && current.task(context) == Some(task) {
             return Look::Waits;
         }
         let mut future = match self.take_stray(tag) {
@@ -237,41 +267,30 @@ impl Calls {
         self.failed.take()
     }
 
-    /// Takes the result of a call that has ended. Returns the task to poll for it, after which
-    /// [`Self::end_offer`] must be called. If a future elsewhere waits for the call, calls `wake`
-    /// with it.
+    /// The task to poll for a call that has ended, if its response can be offered to that task.
     #[inline]
-    pub(super) fn end(
+    pub(super) fn waiting(&self, done: &Done) -> Option<u32> {
+        let task = task_of(done.tag);
+        (done.result.is_ok() && task < self.unlisted.get()).then_some(task)
+    }
+
+    /// Offers a response to the task that is polled next; [`Self::end_offer`] must be called after
+    /// that poll.
+    #[inline]
+    pub(super) fn offer(&self, done: Done) {
+        self.offer.set(done.tag, done.request, done.response);
+    }
+
+    /// Takes the result of a call that has ended and is not offered. Returns the task to poll, if
+    /// it may wait for the call. If a future elsewhere waits for the call, calls `wake` with it.
+    pub(super) fn end_stray(
         &self,
         done: Done,
         cx: &mut Cx<'_>,
         wake: impl FnOnce(WakeBy),
     ) -> Option<u32> {
-        let ended = self.ended.get();
-        if ended == self.begun.get() {
-            return Self::end_unknown(done, cx);
-        }
-        self.ended.set(ended + 1);
-        let task = task_of(done.tag);
-        if done.result.is_err() || self.has_named.get() || task >= FIRST_UNNAMED {
-            return self.end_stray(done, cx, wake);
-        }
-        self.offer.set(done.tag, done.request, done.response);
-        Some(task)
-    }
-
-    /// Ends a call that was issued through the endpoint itself, not through a `Local`.
-    #[cold]
-    fn end_unknown(done: Done, cx: &mut Cx<'_>) -> Option<u32> {
-        cx.recycle([done.request, done.response]);
-        None
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn end_stray(&self, done: Done, cx: &mut Cx<'_>, wake: impl FnOnce(WakeBy)) -> Option<u32> {
         let (tag, task) = (done.tag, task_of(done.tag));
-        if task == NO_TASK {
+        if task >= NO_TASK {
             cx.recycle([done.request, done.response]);
             return None;
         }
@@ -335,7 +354,7 @@ impl Calls {
         match entry_of(tag) {
             Some(entry) => self.numbered.borrow_mut().put(entry, stray),
             None => {
-                self.has_named.set(true);
+                self.unlisted.set(0);
                 self.named.borrow_mut().put(tag, stray)
             }
         }
@@ -346,12 +365,14 @@ impl Calls {
         if let Some(entry) = entry_of(tag) {
             return self.numbered.borrow_mut().take(entry);
         }
-        if !self.has_named.get() {
+        if self.unlisted.get() != 0 {
             return None;
         }
         let mut named = self.named.borrow_mut();
         let stray = named.take(tag);
-        self.has_named.set(!named.is_empty());
+        if named.is_empty() {
+            self.unlisted.set(FIRST_UNNAMED);
+        }
         stray
     }
 

@@ -10,19 +10,21 @@
 use std::rc::Rc;
 use std::task::Context;
 
-use dunlin_core::{Cx, Refuse, Request, Ticket};
-use dunlin_wire::{ErrorCode, ReqType};
+use dunlin_core::{Cx, Request, Ticket};
+use dunlin_service::Error;
+use dunlin_wire::ReqType;
 
-use crate::request::Parts;
-use crate::served::Served;
-use crate::spawn::Handlers;
-use crate::state::State;
-use crate::task::{HandlerSlot, MAIN, Origin, Spawned, Task, TaskTable};
+use crate::caller::Caller;
+use crate::request::OwnedRequest;
+use crate::served::{FuturePlace, Places};
+use crate::spawn::{Handlers, Serving};
+use crate::state::{Spawned, State};
+use crate::task::{HandlerSlot, Origin, Task, TaskTable};
+use crate::wake::MAIN;
 
 /// The futures of a `Local`, in their tasks.
-#[derive(Default)]
 pub(super) struct Executor {
-    served: Vec<Served>,
+    served: Vec<Box<dyn Handlers>>,
     /// Indices into `served`, by request type.
     by_type: Vec<u32>,
     tasks: TaskTable,
@@ -32,43 +34,36 @@ pub(super) struct Executor {
     queue: Vec<u32>,
 }
 
-/// A poll in progress. Dropping this drops the future, because it has panicked. It has few fields,
-/// because all of them stay in registers while the future is polled; `State` knows the task.
-struct Polling<'a, 'b> {
-    executor: &'a mut Executor,
-    state: &'a State,
-    cx: &'a mut Cx<'b>,
-}
-
-/// The first poll of a request's future. Dropping this drops the future, because it has panicked.
-struct FirstPoll<'a, 'b> {
-    executor: &'a mut Executor,
-    request: &'a Request<'a>,
-    state: &'a Rc<State>,
-    cx: &'a mut Cx<'b>,
-}
+/// A poll of a spawned future in progress. Dropping this drops the future, because it has panicked.
+/// It has only this field, because its fields stay in registers while the future is polled; `State`
+/// knows the rest.
+struct Polling<'a>(&'a mut Executor);
 
 impl Executor {
     /// Makes the first task, which is for `block_on`.
-    pub(super) fn set_up(&mut self, state: &State) {
-        let main = self.tasks.add(Origin::Main, &state.remote);
-        debug_assert_eq!(main, MAIN);
+    pub(super) fn new(state: Rc<State>) -> Self {
+        Self {
+            served: Vec::new(),
+            by_type: Vec::new(),
+            tasks: TaskTable::new(state),
+            vacant: Vec::new(),
+            queue: Vec::new(),
+        }
     }
 
     pub(super) fn tasks(&self) -> usize {
         self.tasks.len()
     }
 
-    /// Registers the handlers of a type.
-    pub(super) fn serve(
-        &mut self,
-        req_type: ReqType,
-        handlers: impl Handlers + 'static,
-        state: &State,
-    ) {
+    /// Registers the handler of a type.
+    pub(super) fn serve<H, F>(&mut self, req_type: ReqType, handler: H)
+    where
+        H: FnMut(OwnedRequest, Caller) -> F + 'static,
+        F: Future<Output = Result<(), Error>> + 'static,
+    {
         let index = self.served.len();
-        let served = Served::new(handlers, index, &mut self.tasks, &state.remote);
-        self.served.push(served);
+        let places = Places::new(index, &mut self.tasks);
+        self.served.push(Box::new(Serving::new(handler, places)));
         let at = usize::from(req_type.0);
         if self.by_type.len() <= at {
             self.by_type.resize(at + 1, u32::MAX);
@@ -79,76 +74,14 @@ impl Executor {
     /// Makes the future of a request, and polls it. If it is not ready, its task polls it from then
     /// on. A panic propagates to the endpoint, after the future was dropped. While the `Local` is
     /// being dropped, it serves no requests: they end without an answer.
-    #[inline]
-    pub(super) fn begin(&mut self, request: Request<'_>, state: &Rc<State>, cx: &mut Cx<'_>) {
-        // What is rare is another function, so that few registers have to be saved here.
-        match Parts::again(state, &request, cx) {
-            Some(parts) => self.begin_with(parts, &request, state, cx),
-            None => self.begin_anew(request, state, cx),
-        }
-    }
-
-    /// Like [`Self::begin`], without the memory of another request.
-    #[cold]
-    #[inline(never)]
-    fn begin_anew(&mut self, request: Request<'_>, state: &Rc<State>, cx: &mut Cx<'_>) {
-        match Parts::anew(state, &request, cx) {
-            Ok(parts) => self.begin_with(parts, &request, state, cx),
-            Err(_) => request.refuse(cx, ErrorCode::OVERLOADED),
-        }
-    }
-
     #[inline(always)]
-    fn begin_with(
-        &mut self,
-        parts: Box<Parts>,
-        request: &Request<'_>,
-        state: &Rc<State>,
-        cx: &mut Cx<'_>,
-    ) {
-        let mut first = FirstPoll {
-            executor: self,
-            request,
-            state,
-            cx,
-        };
-        let is_over = first.run(parts);
-        // It has not panicked.
-        std::mem::forget(first);
-        if is_over {
-            // Other code may have the request now.
-            request.keep_unanswered(cx);
-            return;
+    pub(super) fn begin(&mut self, request: &Request<'_>, state: &Rc<State>, cx: &mut Cx<'_>) {
+        let index = self.by_type.get(usize::from(request.req_type().0));
+        if let Some(index) = index
+            && let Some(handlers) = self.served.get_mut(*index as usize)
+        {
+            handlers.run(Some(request), state, &mut self.tasks, cx);
         }
-        self.keep(request, state, cx);
-    }
-
-    /// Keeps a request's future, which waits, in its place.
-    #[inline(never)]
-    fn keep(&mut self, request: &Request<'_>, state: &State, cx: &mut Cx<'_>) {
-        let kept = request.keep_unanswered(cx);
-        let Some(served) = find(&mut self.served, &self.by_type, request.req_type()) else {
-            return;
-        };
-        let task = served.next_task();
-        served.occupy(&mut self.tasks, &state.remote);
-        if let Some(ticket) = kept {
-            self.tasks.assign(ticket, task);
-        }
-    }
-
-    /// Drops the future whose first poll has panicked. If other code has the request now, that code
-    /// may still answer it.
-    #[cold]
-    #[inline(never)]
-    fn after_first(&mut self, request: &Request<'_>, state: &State, cx: &mut Cx<'_>) {
-        state.on_panic();
-        if let Some(served) = find(&mut self.served, &self.by_type, request.req_type()) {
-            let task = served.next_task();
-            let waker = &self.tasks.at(task).waker;
-            state.contain(|| state.poll(task, waker, cx, |_| served.remove_next()));
-        }
-        request.keep_unanswered(cx);
     }
 
     /// Takes a spawned future over, and polls it for the first time.
@@ -157,17 +90,23 @@ impl Executor {
             Some(task) => task,
             None => {
                 self.vacant.reserve(self.tasks.len() + 1);
-                self.tasks.add(Origin::Spawned(None), &state.remote)
+                self.tasks.add(Origin::Vacant)
             }
         };
-        self.tasks.at(task).place = Origin::Spawned(Some(future));
+        self.tasks.at(task).place = Origin::Spawned(future);
         self.poll_contained(task, state, cx);
     }
 
     /// Like [`Self::poll`], outside of the endpoint's functions: the panic ends here.
     #[inline(never)]
     fn poll_contained(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
-        state.contain(|| self.poll_task::<false>(task, state, cx));
+        state.contain(|| self.poll_apart(task, state, cx));
+    }
+
+    /// Like [`Self::poll`], as a function of its own.
+    #[inline(never)]
+    pub(super) fn poll_apart(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
+        self.poll_task::<false>(task, state, cx);
     }
 
     /// Polls the future of a task that is not `MAIN`, if there is one. If the future panics, it is
@@ -178,60 +117,81 @@ impl Executor {
         self.poll_task::<true>(task, state, cx);
     }
 
-    /// Polls a task. `WITHIN`, which is true within an iteration of the endpoint, changes no
-    /// behaviour. It only makes two copies of this code, so that the compiler inlines both.
+    /// Polls a task. `WITHIN` (the continuation) changes no behaviour: it makes two copies of this
+    /// code, so that the compiler inlines both.
     #[inline(always)]
     fn poll_task<const WITHIN: bool>(&mut self, task: u32, state: &State, cx: &mut Cx<'_>) {
-        let mut polling = Polling {
-            executor: self,
-            state,
-            cx,
-        };
-        polling.run::<WITHIN>(task);
-        std::mem::forget(polling);
+        let place = self.tasks.find(task).map(|task| &task.place);
+        if !matches!(place, Some(Origin::Spawned(_))) {
+            return self.poll_other(task, cx);
+        }
+        state.lent.lend(cx, || {
+            let mut polling = Polling(self);
+            polling.run::<WITHIN>(task, state);
+            std::mem::forget(polling);
+        });
     }
 
     /// Drops the future of a handler whose client no longer waits, and with it the calls and
     /// requests that the future holds. If the task has a future for a newer request by now, that
     /// future stays.
-    pub(super) fn give_up(&mut self, ticket: Ticket, state: &State, cx: &mut Cx<'_>) {
-        if let Some(task) = self.tasks.of(ticket) {
-            self.remove(task, false, state, cx);
-        }
-    }
-
-    /// Drops a task's future, if it has one, and frees its place. A future that panics while it is
-    /// dropped is gone as well. `has_panicked`: a poll of the future has panicked.
-    #[cold]
-    #[inline(never)]
-    fn remove(&mut self, task: u32, has_panicked: bool, state: &State, cx: &mut Cx<'_>) {
+    pub(super) fn give_up(&mut self, ticket: Ticket, cx: &mut Cx<'_>) {
+        let Some(task) = self.tasks.of(ticket) else {
+            return;
+        };
+        let state = Rc::clone(&self.tasks.state);
         let Task { waker, place, .. } = self.tasks.at(task);
-        let (served, vacant) = (&mut self.served, &mut self.vacant);
+        let Origin::Handler(HandlerSlot { served, slot }) = *place else {
+            return;
+        };
+        let handlers = &mut self.served[served];
         let is_whole = state.contain(|| {
-            state.poll(task, waker, cx, |_| match place {
-                Origin::Spawned(future) => {
-                    if let Some(future) = future.take() {
-                        vacant.push(task);
-                        drop(future);
-                    }
-                }
-                Origin::Handler(HandlerSlot { served: at, slot }) => {
-                    served[*at].remove(*slot, task, has_panicked);
-                }
-                Origin::Main => {}
+            state.poll(task, waker, cx, |_| {
+                handlers.remove(FuturePlace { slot, task })
             });
         });
+        // A future that panics while it is dropped is gone as well.
         if !is_whole {
             state.on_panic();
         }
     }
 
-    /// Drops the future of a task, which has panicked.
+    /// Polls the future of a task for handlers, if there is one.
+    #[inline(never)]
+    fn poll_other(&mut self, task: u32, cx: &mut Cx<'_>) {
+        if let Some(Task { place, .. }) = self.tasks.find(task)
+            && let Origin::Handler(HandlerSlot { served, slot }) = *place
+        {
+            self.served[served].select(FuturePlace { slot, task });
+            let state = Rc::clone(&self.tasks.state);
+            self.served[served].run(None, &state, &mut self.tasks, cx);
+        }
+    }
+
+    /// Drops the spawned future that is polled, because it is over, and frees its place.
+    #[inline(never)]
+    fn end_spawned(&mut self) {
+        let task = self.tasks.state.current.last();
+        // This comes first, because dropping the future may panic.
+        self.vacant.push(task);
+        self.tasks.at(task).place = Origin::Vacant;
+    }
+
+    /// Drops the spawned future that is polled, because it has panicked.
     #[cold]
     #[inline(never)]
-    fn after_panic(&mut self, state: &State, cx: &mut Cx<'_>) {
+    fn after_panic(&mut self) {
+        let state = Rc::clone(&self.tasks.state);
+        let task = state.current.last();
         state.on_panic();
-        self.remove(state.current.last(), true, state, cx);
+        let place = std::mem::replace(&mut self.tasks.at(task).place, Origin::Vacant);
+        // If dropping the future has panicked, its place is vacant already.
+        if let Origin::Spawned(future) = place {
+            self.vacant.push(task);
+            if !state.contain(|| drop(future)) {
+                state.on_panic();
+            }
+        }
         state.calls.end_offer();
     }
 
@@ -270,84 +230,27 @@ impl Executor {
     }
 }
 
-/// The handlers of a type.
-#[inline(always)]
-fn find<'a>(
-    served: &'a mut [Served],
-    by_type: &[u32],
-    req_type: ReqType,
-) -> Option<&'a mut Served> {
-    let index = by_type.get(usize::from(req_type.0))?;
-    served.get_mut(*index as usize)
-}
-
-impl FirstPoll<'_, '_> {
-    /// Makes the future and polls it. Returns whether it is over.
+impl Polling<'_> {
     #[inline(always)]
-    fn run(&mut self, parts: Box<Parts>) -> bool {
-        let Self {
-            executor,
-            request,
-            state,
-            cx,
-        } = self;
-        let Executor {
-            served,
-            by_type,
-            tasks,
-            ..
-        } = &mut **executor;
-        let Some(served) = find(served, by_type, request.req_type()) else {
-            return true;
-        };
-        let task = served.next_task();
-        let Some(Task { waker, .. }) = tasks.find(task) else {
-            return true;
-        };
-        state.poll(task, waker, cx, |context| served.begin(parts, context))
-    }
-}
-
-impl Drop for FirstPoll<'_, '_> {
-    /// Inlined, so that the fields need not be in memory while the future is polled.
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.executor.after_first(self.request, self.state, self.cx);
-    }
-}
-
-impl Polling<'_, '_> {
-    #[inline(always)]
-    fn run<const WITHIN: bool>(&mut self, task: u32) {
-        let Self {
-            executor,
-            state,
-            cx,
-        } = self;
+    fn run<const WITHIN: bool>(&mut self, task: u32, state: &State) {
+        let Self(executor) = self;
         let Some(Task { waker, place, .. }) = executor.tasks.find(task) else {
             return;
         };
-        let (served, vacant) = (&mut executor.served, &mut executor.vacant);
-        state.poll(task, waker, cx, |context| match place {
-            Origin::Spawned(Some(future)) => {
-                if future.as_mut().poll(context).is_ready() {
-                    // This comes first, because dropping the future may panic.
-                    vacant.push(task);
-                    *place = Origin::Spawned(None);
-                }
-            }
-            Origin::Handler(HandlerSlot { served: at, slot }) => {
-                served[*at].poll(*slot, task, context);
-            }
-            Origin::Spawned(None) | Origin::Main => {}
-        });
+        let Origin::Spawned(future) = place else {
+            return;
+        };
+        let poll = |context: &mut Context<'_>| future.as_mut().poll(context).is_ready();
+        if state.poll_lent(task, waker, poll) {
+            executor.end_spawned();
+        }
     }
 }
 
-impl Drop for Polling<'_, '_> {
-    /// Inlined, so that the fields need not be in memory while the future is polled.
+impl Drop for Polling<'_> {
+    /// Inlined, so that the field need not be in memory while the future is polled.
     #[inline(always)]
     fn drop(&mut self) {
-        self.executor.after_panic(self.state, self.cx);
+        self.0.after_panic();
     }
 }

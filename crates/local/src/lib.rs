@@ -61,6 +61,7 @@ mod state;
 mod strays;
 mod task;
 mod tasks;
+mod tickets;
 mod timers;
 mod wake;
 mod wishes;

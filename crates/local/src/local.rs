@@ -15,12 +15,12 @@ use dunlin_service::{AsyncService, Error, META};
 use dunlin_wire::ReqType;
 
 use crate::caller::Caller;
+use crate::executor::Executor;
 use crate::request::OwnedRequest;
 use crate::service_request::{ServiceRequest, serve_method_of_service};
 use crate::state::{Port, State};
-use crate::task::MAIN;
 use crate::tasks::{self, Tasks};
-use crate::wake::WakeBy;
+use crate::wake::{MAIN, WakeBy};
 
 /// Iterations for which a `Local` that is being dropped waits for its calls to end.
 const LAST_ITERATIONS: usize = 1000;
@@ -56,7 +56,6 @@ impl<T: Open> Local<T> {
         endpoint.on_connect_failed(tasks::on_connect_failed);
         endpoint.on_given_up(tasks::on_given_up);
         let doorbell = endpoint.waker();
-        endpoint.app_mut().set_up();
         let state = Rc::clone(&endpoint.app().state);
         state.remote.set_doorbell(doorbell);
         let hub = Rc::new(Hub(RefCell::new(Some(endpoint))));
@@ -232,6 +231,10 @@ impl<T: Open> Local<T> {
 
     /// Runs one round; `main` polls the future of `block_on`.
     fn round(&mut self, limit: Nanos, main: impl FnOnce(&mut Context<'_>)) -> bool {
+        self.state.lent.run(|| self.round_here(limit, main))
+    }
+
+    fn round_here(&self, limit: Nanos, main: impl FnOnce(&mut Context<'_>)) -> bool {
         let progress = self.endpoint(|endpoint| {
             endpoint.iterate(|tasks| match tasks.state.is_idle() {
                 true => limit,
@@ -262,11 +265,12 @@ impl<T: Open> Local<T> {
 
     /// Drops all futures of this `Local`. Their requests are answered with an error, and their
     /// calls are cancelled.
-    fn drop_futures(&mut self) {
+    fn drop_futures(&self) {
         let spawned = self.state.take_spawned();
         self.endpoint(|endpoint| {
             let (tasks, mut cx) = endpoint.with();
-            let executor = std::mem::take(&mut tasks.executor);
+            let none = Executor::new(Rc::clone(&self.state));
+            let executor = std::mem::replace(&mut tasks.executor, none);
             self.state.lent.lend(&mut cx, || drop((executor, spawned)));
         });
     }
@@ -286,8 +290,11 @@ impl<T: Open> Drop for Local<T> {
         });
         self.drop_futures();
         for _ in 0..LAST_ITERATIONS {
-            self.endpoint(|endpoint| endpoint.iterate(|_| Nanos::ZERO));
-            if self.state.calls.running() == 0 {
+            let running = self.endpoint(|endpoint| {
+                endpoint.iterate(|_| Nanos::ZERO);
+                endpoint.call_count()
+            });
+            if running == 0 {
                 break;
             }
         }

@@ -33,20 +33,24 @@ pub(super) struct Parts {
     body: Option<MsgBuf>,
     session: Session,
     req_type: ReqType,
-    ticket: Ticket,
+    /// By this number, `State` knows the request's ticket.
+    number: u32,
     span: RequestSpan,
 }
 
 impl Parts {
-    /// Copies a request and its ticket into the memory of the last request that ended. `None` if
-    /// that memory is in use, or if there is no memory for the bytes.
+    /// The request with a copy of its bytes. `None` if there is no memory.
+    ///
+    /// Most requests get the memory of the request before; another function does the rest.
     #[inline(always)]
-    pub(super) fn again(
+    pub(super) fn of(
         state: &Rc<State>,
         request: &Request<'_>,
         cx: &mut Cx<'_>,
     ) -> Option<Box<Self>> {
-        let mut parts = state.last_request.take()?;
+        let Some(mut parts) = state.last_request.take() else {
+            return Self::anew(state, request, cx);
+        };
         if parts.begin(state, request, cx).is_err() {
             cold_path();
             state.last_request.set(Some(parts));
@@ -55,31 +59,29 @@ impl Parts {
         Some(parts)
     }
 
-    /// Like [`Self::again`], but in the memory of any request that has ended, or in new memory.
-    ///
-    /// # Errors
-    /// If there is no memory.
-    #[inline(always)]
-    pub(super) fn anew(
-        state: &Rc<State>,
-        request: &Request<'_>,
-        cx: &mut Cx<'_>,
-    ) -> Result<Box<Self>, AllocError> {
+    /// Like [`Self::of`], in other memory.
+    #[cold]
+    #[inline(never)]
+    fn anew(state: &Rc<State>, request: &Request<'_>, cx: &mut Cx<'_>) -> Option<Box<Self>> {
         let mut parts = match state.used_request() {
             Some(parts) => parts,
-            None => Self::allocate(request, cx),
+            None => Self::allocate(state, request, cx),
         };
-        parts.begin(state, request, cx)?;
-        Ok(parts)
+        if parts.begin(state, request, cx).is_err() {
+            // The memory has a number, so it is not freed.
+            state.keep_request(parts);
+            return None;
+        }
+        Some(parts)
     }
 
-    fn allocate(request: &Request<'_>, cx: &Cx<'_>) -> Box<Self> {
+    fn allocate(state: &State, request: &Request<'_>, cx: &Cx<'_>) -> Box<Self> {
         Box::new(Self {
             state: None,
             body: None,
             session: request.session(),
             req_type: request.req_type(),
-            ticket: request.ticket(cx),
+            number: state.tickets.add(request.ticket(cx)),
             span: RequestSpan::default(),
         })
     }
@@ -101,7 +103,7 @@ impl Parts {
         }
         self.session = request.session();
         self.req_type = request.req_type();
-        self.ticket = request.ticket(cx);
+        state.tickets.begin(self.number);
         // There is no old value to drop.
         std::mem::forget(self.state.replace(Rc::clone(state)));
         Ok(())
@@ -192,7 +194,8 @@ impl OwnedRequest {
     /// Whether the client has cancelled the request, or its session has closed. An answer would
     /// then be dropped.
     pub fn is_cancelled(&self) -> bool {
-        let asked = self.state().with(|cx| cx.is_cancelled(self.parts().ticket));
+        let (state, number) = (self.state(), self.parts().number);
+        let asked = state.with(|cx| cx.is_cancelled(state.ticket(number, cx)));
         asked != Some(Ok(false))
     }
 
@@ -232,9 +235,16 @@ impl OwnedRequest {
         W: FnOnce(&mut [u8]),
     {
         let (parts, state) = (self.parts(), self.state());
+        let number = parts.number;
         let replied = state.lent.with(|cx| {
-            // The client may have gone. If `write` panics, dropping this request answers it.
-            let _ = cx.reply(parts.ticket, len, write);
+            if !state.tickets.is_first(number) {
+                // The client may have gone. If `write` panics, dropping this request answers it.
+                let _ = cx.reply(state.tickets.get(number), len, write);
+                return;
+            }
+            let reply = |request: &Request<'_>| request.reply_unanswered(cx, len, write);
+            state.lent.arrived(reply);
+            state.tickets.end_first();
         });
         if replied.is_none() {
             return false;
@@ -303,7 +313,11 @@ impl OwnedRequest {
 
     /// Ends the request without a response.
     fn end_by(self, end: impl FnOnce(&mut Cx<'_>, Ticket)) -> Result<(), Error> {
-        let ended = self.state().with(|cx| end(cx, self.parts().ticket));
+        let (state, number) = (self.state(), self.parts().number);
+        let ended = state.with(|cx| {
+            let ticket = state.ticket(number, cx);
+            end(cx, ticket);
+        });
         if ended.is_none() {
             // If the endpoint is in use, dropping this request answers it later.
             return Err(Error::Unavailable);
@@ -341,12 +355,15 @@ impl OwnedRequest {
     #[cold]
     #[inline(never)]
     fn abandon(mut parts: Box<Parts>) {
-        let (ticket, span) = (parts.ticket, std::mem::take(&mut parts.span));
+        let (number, span) = (parts.number, std::mem::take(&mut parts.span));
         let Some(state) = parts.keep() else { return };
-        let done = state.with(|cx| state.end_dropped(ticket, &span, cx));
+        let done = state.with(|cx| {
+            let ticket = state.ticket(number, cx);
+            state.end_dropped(ticket, &span, cx);
+        });
         if done.is_none() {
-            // The endpoint is in use. It ends the request when it is free.
-            state.abandon(ticket);
+            // The endpoint is in use; the request is given back afterwards.
+            state.abandon(number);
         }
     }
 }

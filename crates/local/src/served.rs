@@ -1,108 +1,91 @@
-//! The handlers of one request type, with the places of their futures that are free now. If a
-//! request's future ends with its first poll, the next request's future takes the same place, and
-//! no table records the request.
+//! The places of one request type's futures: those that are free now, and the tasks of all. If the
+//! first poll of a request's future ends it, its place stays the next one to use, and no table
+//! records the request.
 
-use std::sync::Arc;
-use std::task::Context;
-
-use crate::ready::Remote;
-use crate::request::Parts;
-use crate::spawn::Handlers;
 use crate::task::{HandlerSlot, Origin, TaskTable};
 
-/// The handlers of one type.
-pub(super) struct Served {
-    handlers: Box<dyn Handlers>,
-    /// The index of this in the executor.
+/// A place, and its task.
+#[derive(Clone, Copy)]
+pub(super) struct FuturePlace {
+    pub(super) slot: usize,
+    pub(super) task: u32,
+}
+
+/// The places of one type.
+pub(super) struct Places {
+    /// The index of the type's handlers in the executor.
     index: usize,
     /// The place for the next request.
-    next: Vacant,
+    next: FuturePlace,
+    /// The place of the waiting future that is polled.
+    selected: FuturePlace,
     /// Further places without a future.
-    vacant: Vec<Vacant>,
+    vacant: Vec<FuturePlace>,
     /// The number of all places.
-    places: usize,
+    count: usize,
 }
 
-/// A place without a future, and its task.
-#[derive(Clone, Copy)]
-struct Vacant {
-    slot: usize,
-    task: u32,
-}
-
-impl Served {
-    pub(super) fn new(
-        handlers: impl Handlers + 'static,
-        index: usize,
-        tasks: &mut TaskTable,
-        remote: &Arc<Remote>,
-    ) -> Self {
-        let mut served = Self {
-            handlers: Box::new(handlers),
+impl Places {
+    /// The first place, of the handlers with this index.
+    pub(super) fn new(index: usize, tasks: &mut TaskTable) -> Self {
+        let none = FuturePlace { slot: 0, task: 0 };
+        let mut places = Self {
             index,
-            next: Vacant { slot: 0, task: 0 },
+            next: none,
+            selected: none,
             vacant: Vec::new(),
-            places: 0,
+            count: 0,
         };
-        served.next = served.add_place(tasks, remote);
-        served
+        places.next = places.add(tasks);
+        places
     }
 
-    /// The task of the next request's future.
+    /// The place of the next request's future.
     #[inline]
-    pub(super) const fn next_task(&self) -> u32 {
-        self.next.task
+    pub(super) const fn next(&self) -> FuturePlace {
+        self.next
+    }
+
+    /// The place of the waiting future that is polled.
+    #[inline]
+    pub(super) const fn selected(&self) -> FuturePlace {
+        self.selected
+    }
+
+    /// Notes that the future in this place is polled next.
+    pub(super) fn select(&mut self, place: FuturePlace) {
+        self.selected = place;
+    }
+
+    /// The number of all places.
+    pub(super) const fn count(&self) -> usize {
+        self.count
     }
 
     /// Notes that the next place has a future now.
-    pub(super) fn occupy(&mut self, tasks: &mut TaskTable, remote: &Arc<Remote>) {
+    pub(super) fn occupy(&mut self, tasks: &mut TaskTable) {
         self.next = match self.vacant.pop() {
             Some(vacant) => vacant,
-            None => self.add_place(tasks, remote),
+            None => self.add(tasks),
         };
     }
 
+    /// Notes that the future in this place is over.
+    #[inline]
+    pub(super) fn free(&mut self, place: FuturePlace) {
+        self.vacant.push(place);
+    }
+
     #[cold]
-    fn add_place(&mut self, tasks: &mut TaskTable, remote: &Arc<Remote>) -> Vacant {
-        let slot = self.places;
-        self.places += 1;
-        self.handlers.add_place();
-        let origin = Origin::Handler(HandlerSlot {
+    fn add(&mut self, tasks: &mut TaskTable) -> FuturePlace {
+        let slot = self.count;
+        self.count += 1;
+        let task = tasks.add(Origin::Handler(HandlerSlot {
             served: self.index,
             slot,
-        });
-        let task = tasks.add(origin, remote);
+        }));
         // Freeing must never allocate.
-        self.vacant.reserve(self.places);
-        Vacant { slot, task }
-    }
-
-    /// Makes the future of a request in the next place, and polls it. Returns whether it is over.
-    #[inline(always)]
-    pub(super) fn begin(&mut self, arrived: Box<Parts>, context: &mut Context<'_>) -> bool {
-        self.handlers.run(self.next.slot, Some(arrived), context)
-    }
-
-    /// Drops the future in the next place, because its first poll has panicked.
-    pub(super) fn remove_next(&mut self) {
-        self.handlers.remove(self.next.slot);
-    }
-
-    /// Polls the future in a place, if there is one.
-    #[inline(always)]
-    pub(super) fn poll(&mut self, slot: usize, task: u32, context: &mut Context<'_>) {
-        if self.handlers.run(slot, None, context) {
-            self.vacant.push(Vacant { slot, task });
-        }
-    }
-
-    /// Drops the future in a place, if there is one, and frees the place. `has_panicked`: a poll
-    /// has panicked. The place had a future then, even if the poll has dropped it since.
-    pub(super) fn remove(&mut self, slot: usize, task: u32, has_panicked: bool) {
-        if has_panicked || self.handlers.has(slot) {
-            // This comes first, because dropping the future may panic.
-            self.vacant.push(Vacant { slot, task });
-            self.handlers.remove(slot);
-        }
+        self.vacant.reserve(self.count);
+        FuturePlace { slot, task }
     }
 }

@@ -12,11 +12,12 @@ use std::collections::VecDeque;
 use std::hint::cold_path;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 use std::task::{Context, Waker};
 
-use dunlin_core::{Cx, Nanos, Refuse, Session, SessionEvent, Ticket};
+use dunlin_core::{Cx, Nanos, Refuse, Request, Session, SessionEvent, Ticket};
 use dunlin_nexus::{ConnectError, ConnectOptions, FailedConnect};
 use dunlin_service::spans::RequestSpan;
 use dunlin_wire::ErrorCode;
@@ -26,13 +27,16 @@ use crate::events::Watchers;
 use crate::lent::Lent;
 use crate::ready::{Ready, Remote};
 use crate::request::Parts;
-use crate::task::Spawned;
+use crate::tickets::Tickets;
 use crate::timers::Timers;
 use crate::wake::{Current, WakeBy};
 use crate::wishes::{Wish, Wishes};
 
 /// The most sessions that could not be made for which the reasons are kept.
 const MAX_FAILED: usize = 64;
+
+/// A future that was spawned.
+pub(super) type Spawned = Pin<Box<dyn Future<Output = ()>>>;
 
 /// An endpoint that is at rest.
 pub(super) trait Port {
@@ -52,6 +56,7 @@ pub(super) struct State {
     pub(super) timers: RefCell<Timers>,
     pub(super) ready: RefCell<Ready>,
     pub(super) remote: Arc<Remote>,
+    pub(super) tickets: Tickets,
     /// Something waits in one of the lists here, or has waited in this round.
     is_stirred: Cell<bool>,
     /// Tickets of requests that were dropped while the endpoint was in use.
@@ -128,9 +133,19 @@ impl State {
         cx: &mut Cx<'_>,
         run: impl FnOnce(&mut Context<'_>) -> R,
     ) -> R {
+        self.lent.lend(cx, || self.poll_lent(task, waker, run))
+    }
+
+    /// Like [`Self::poll`], if the endpoint is already lent.
+    #[inline(always)]
+    pub(super) fn poll_lent<R>(
+        &self,
+        task: u32,
+        waker: &Waker,
+        run: impl FnOnce(&mut Context<'_>) -> R,
+    ) -> R {
         self.current.set(task, waker);
-        let mut context = Context::from_waker(waker);
-        self.lent.lend(cx, || run(&mut context))
+        run(&mut Context::from_waker(waker))
     }
 
     /// Runs code of the user outside of the endpoint's functions, and catches its panics. Returns
@@ -149,12 +164,9 @@ impl State {
         self.panics.set(self.panics.get() + 1);
     }
 
-    /// Returns the memory of an earlier request, if there is any, for a new one.
+    /// Returns the memory of an earlier request than the last one that is over.
     pub(super) fn used_request(&self) -> Option<Box<Parts>> {
-        match self.last_request.take() {
-            Some(parts) => Some(parts),
-            None => self.requests.borrow_mut().pop(),
-        }
+        self.requests.borrow_mut().pop()
     }
 
     /// Keeps the memory of a request that is over.
@@ -220,10 +232,44 @@ impl State {
         self.spawned.take()
     }
 
+    /// The ticket of the request with this number.
+    pub(super) fn ticket(&self, number: u32, cx: &Cx<'_>) -> Ticket {
+        let first = match self.tickets.is_first(number) {
+            true => self.lent.arrived(|request| request.ticket(cx)),
+            false => None,
+        };
+        first.unwrap_or_else(|| self.tickets.get(number))
+    }
+
+    /// At the end of a request's first poll: notes its ticket if it was not answered, because it
+    /// may be answered later. Returns the ticket of such a request.
+    pub(super) fn keep_arrived(&self) -> Option<Ticket> {
+        if !self.tickets.is_unanswered() {
+            return None;
+        }
+        let keep = |cx: &mut Cx<'_>| self.lent.arrived(|request| self.keep(request, cx));
+        self.lent.with(keep)??
+    }
+
+    fn keep(&self, request: &Request<'_>, cx: &mut Cx<'_>) -> Option<Ticket> {
+        let kept = request.keep_unanswered(cx);
+        let is_dropped = self.tickets.keep(request.ticket(cx));
+        // It was dropped while the endpoint was in use.
+        if let Some(ticket) = kept
+            && is_dropped
+        {
+            let _ = cx.abandon(ticket);
+            return None;
+        }
+        kept
+    }
+
     /// Keeps a request that was dropped while the endpoint was in use.
-    pub(super) fn abandon(&self, ticket: Ticket) {
+    pub(super) fn abandon(&self, number: u32) {
         self.is_stirred.set(true);
-        self.abandoned.borrow_mut().push(ticket);
+        if let Some(ticket) = self.tickets.drop_in_use(number) {
+            self.abandoned.borrow_mut().push(ticket);
+        }
     }
 
     /// Gives back the requests that were dropped while the endpoint was in use.

@@ -1,19 +1,15 @@
 //! The tasks of a `Local`: places for futures. Each keeps its waker forever, and the ticket of the
 //! request for which a handler's future was made.
 
-use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
 use dunlin_core::Ticket;
 
-use crate::ready::{Remote, TaskWaker};
-
-/// A future that was spawned.
-pub(super) type Spawned = Pin<Box<dyn Future<Output = ()>>>;
-
-/// The task that `block_on` runs.
-pub(super) const MAIN: u32 = 0;
+use crate::ready::TaskWaker;
+use crate::state::{Spawned, State};
+use crate::wake::MAIN;
 
 /// A place for a future.
 pub(super) struct Task {
@@ -37,12 +33,14 @@ pub(super) enum Origin {
     /// In `block_on`.
     Main,
     Handler(HandlerSlot),
-    Spawned(Option<Spawned>),
+    Spawned(Spawned),
+    /// Nowhere: the task is for spawned futures, and has none.
+    Vacant,
 }
 
 /// All tasks, by number. Tasks are never removed.
-#[derive(Default)]
 pub(super) struct TaskTable {
+    pub(super) state: Rc<State>,
     tasks: Vec<Task>,
     wakers: Vec<Arc<TaskWaker>>,
     /// The task that a request was given to, by the index of its ticket.
@@ -50,9 +48,22 @@ pub(super) struct TaskTable {
 }
 
 impl TaskTable {
-    pub(super) fn add(&mut self, place: Origin, remote: &Arc<Remote>) -> u32 {
+    /// The tasks of a `Local` with this state: the one for `block_on`.
+    pub(super) fn new(state: Rc<State>) -> Self {
+        let mut tasks = Self {
+            state,
+            tasks: Vec::new(),
+            wakers: Vec::new(),
+            by_ticket: Vec::new(),
+        };
+        let main = tasks.add(Origin::Main);
+        debug_assert_eq!(main, MAIN);
+        tasks
+    }
+
+    pub(super) fn add(&mut self, place: Origin) -> u32 {
         let task = u32::try_from(self.tasks.len()).expect("fewer than 2^32 tasks fit in memory");
-        let waker = TaskWaker::new(task, remote);
+        let waker = TaskWaker::new(task, &self.state.remote);
         self.wakers.push(Arc::clone(&waker));
         self.tasks.push(Task {
             waker: waker.into(),
@@ -60,6 +71,12 @@ impl TaskTable {
             ticket: None,
         });
         task
+    }
+
+    /// The waker of a task.
+    #[inline]
+    pub(super) fn waker(&self, task: u32) -> &Waker {
+        &self.tasks[task as usize].waker
     }
 
     pub(super) fn len(&self) -> usize {

@@ -13,23 +13,24 @@ use dunlin_wire::ReqType;
 use crate::caller::Caller;
 use crate::executor::Executor;
 use crate::request::OwnedRequest;
-use crate::spawn::Serving;
 use crate::state::State;
 
 /// The state of an endpoint for futures: `nexus.endpoint(Tasks::default())`. Give that endpoint to
 /// [`Local::new`](crate::Local::new).
-#[derive(Default)]
 pub struct Tasks {
     pub(super) state: Rc<State>,
     pub(super) executor: Executor,
 }
 
-impl Tasks {
-    /// Prepares a new endpoint.
-    pub(super) fn set_up(&mut self) {
-        self.executor.set_up(&self.state);
+impl Default for Tasks {
+    fn default() -> Self {
+        let state = Rc::<State>::default();
+        let executor = Executor::new(Rc::clone(&state));
+        Self { state, executor }
     }
+}
 
+impl Tasks {
     /// Keeps the handler of a type. `name` is the name of these requests' spans.
     pub(super) fn serve<H, F>(&mut self, req_type: ReqType, name: &'static str, mut handler: H)
     where
@@ -41,8 +42,7 @@ impl Tasks {
             let future = span.run(|| handler(request, caller));
             span.around(future)
         };
-        let handlers = Serving::new(handler);
-        self.executor.serve(req_type, handlers, &self.state);
+        self.executor.serve(req_type, handler);
     }
 
     /// Polls tasks that something other than a packet woke; `main` polls the future of `block_on`.
@@ -62,20 +62,34 @@ impl Tasks {
 /// The handler of all types that are served: makes the request's future, and polls it. A request
 /// that is answered during the first poll keeps no ticket, as with a dispatch handler.
 pub(super) fn on_arrival(tasks: &mut Tasks, request: Request<'_>, cx: &mut Cx<'_>) {
-    tasks.executor.begin(request, &tasks.state, cx);
+    tasks.executor.begin(&request, &tasks.state, cx);
 }
 
 /// Drops the handler's future for a request that the client has given up.
 pub(super) fn on_given_up(tasks: &mut Tasks, ticket: Ticket, cx: &mut Cx<'_>) {
-    tasks.executor.give_up(ticket, &tasks.state, cx);
+    tasks.executor.give_up(ticket, cx);
 }
 
 /// The continuation: offers the result of a call to the task that waits for it.
 pub(super) fn on_done(tasks: &mut Tasks, done: Done, cx: &mut Cx<'_>) {
     let Tasks { state, executor } = tasks;
     let state = &**state;
-    if let Some(task) = state.calls.end(done, cx, |future| state.wake(future)) {
-        executor.poll(task, state, cx);
+    let Some(task) = state.calls.waiting(&done) else {
+        return on_stray(tasks, done, cx);
+    };
+    state.calls.offer(done);
+    executor.poll(task, state, cx);
+    state.calls.end_offer();
+}
+
+/// Ends a call whose result cannot be offered.
+#[cold]
+#[inline(never)]
+fn on_stray(tasks: &mut Tasks, done: Done, cx: &mut Cx<'_>) {
+    let Tasks { state, executor } = tasks;
+    let wake = |future| state.wake(future);
+    if let Some(task) = state.calls.end_stray(done, cx, wake) {
+        executor.poll_apart(task, state, cx);
         state.calls.end_offer();
     }
 }

@@ -4,6 +4,9 @@
 use std::cell::Cell;
 use std::task::{Context, Waker};
 
+/// The task that `block_on` runs.
+pub(super) const MAIN: u32 = 0;
+
 /// The future to wake: one of our own tasks by its number, any other by its waker.
 #[derive(Debug, Default)]
 pub(super) enum WakeBy {

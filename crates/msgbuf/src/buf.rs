@@ -387,18 +387,26 @@ const BLOCK: u32 = MIN_BLOCK as u32;
 const HEADER: u32 = dunlin_wire::HEADER_LEN as u32;
 
 impl Drop for MsgBuf {
+    /// Inlined, because the function that it calls gets the pointer itself. If another function got
+    /// the address of a msgbuf, each msgbuf that a panic may drop would have to be in memory.
+    #[inline(always)]
     fn drop(&mut self) {
-        self.revoke();
         // A msgbuf has no other field to drop, so nothing is lost.
-        let block = Block(self.0);
-        if block.class() == usize::from(USER_CLASS) {
-            return drop(block.into_own_region());
-        }
-        // SAFETY: our region lives as long as the block does, which is until `take`. The clone
-        // keeps the home alive when its last region goes.
-        let home = unsafe { self.at().region.get() }.home.clone();
-        home.take(block);
+        give_back(Block(self.0));
     }
+}
+
+/// Gives the block of a msgbuf that is dropped back to its home.
+#[inline(never)]
+fn give_back(block: Block) {
+    let block = MsgBuf(block.0).into_block();
+    if block.class() == usize::from(USER_CLASS) {
+        return drop(block.into_own_region());
+    }
+    // SAFETY: the block's region lives as long as the block does, which is until `take`. The clone
+    // keeps the home alive when its last region goes.
+    let home = unsafe { block.0.as_ref().region.get() }.home.clone();
+    home.take(block);
 }
 
 impl std::fmt::Debug for MsgBuf {

@@ -54,6 +54,13 @@ impl<'a> Request<'a> {
     /// gets an error. All of this applies to the other methods too.
     #[inline]
     pub fn reply(self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
+        self.reply_unanswered(cx, len, write);
+    }
+
+    /// Like [`Self::reply`], for a request that may already have been answered. The first answer
+    /// stays, and `write` then does not run.
+    #[inline(always)]
+    pub fn reply_unanswered(&self, cx: &mut Cx<'_>, len: usize, write: impl FnOnce(&mut [u8])) {
         let core = &mut *cx.core;
         // The common path does not compare endpoints, yet it never answers a request of another
         // endpoint. If a handler of another endpoint calls this, the endpoint of `cx` is between

@@ -286,12 +286,16 @@ impl Call {
         let now = context.moment.now();
         self.req_type = req_type;
         self.tag = tag;
-        let marks = self.marks_until(options.deadline.map(|span| now + span));
         self.put(request, response);
         self.enter(CallState::Sent);
         self.attempts = 0;
-        self.marks = marks;
+        self.marks = CallMarks::NONE;
         self.excuses = 0;
+        // It comes after the four constants, which are written as one word, even if the compiler
+        // does not know whether there is a deadline.
+        if let Some(span) = options.deadline {
+            self.marks = self.marks_until(Some(now + span));
+        }
         self.sent = now;
         self.first_sent = context.moment.present_now();
         CallId::new(ready.session(), index, self.generation)

@@ -355,3 +355,21 @@ fn wait_for_msgbufs(local: &mut Local<Shm>, in_use: usize) {
         local.turn();
     }
 }
+
+#[test]
+fn changing_a_call_that_is_issued_has_no_effect() {
+    beside(
+        echo,
+        |address| {
+            let (mut local, session) = client(address);
+            let reply = local.block_on(|cx| async move {
+                let mut call = cx.call(session, ECHO, cx.copy(b"word").unwrap());
+                assert!((&mut call).now_or_never().is_none());
+                let call = call.room(1).deadline(Duration::from_nanos(1));
+                call.response(cx.buf(1).unwrap()).await
+            });
+            assert_eq!(reply.unwrap().data(), b"word");
+        },
+        |_| (),
+    );
+}

@@ -332,3 +332,41 @@ fn an_operation_within_an_operation_is_refused() {
         |_| (),
     );
 }
+
+#[test]
+fn a_request_that_is_dropped_while_another_is_answered_fails() {
+    beside(
+        |local| {
+            let held = Rc::new(Cell::new(None::<OwnedRequest>));
+            local.serve(ECHO, move |request, _| {
+                let held = Rc::clone(&held);
+                async move {
+                    let Some(earlier) = held.take() else {
+                        held.set(Some(request));
+                        return Ok(());
+                    };
+                    earlier.reply_with(1, |out| {
+                        // The endpoint is in use now.
+                        drop(request);
+                        out[0] = 7;
+                    })
+                }
+            });
+        },
+        |address| {
+            let (mut local, session) = client(address);
+            for _ in 0..3 {
+                let [first, second] = local.block_on(|cx| async move {
+                    let calls = [b"a", b"b"].map(|word| cx.copy(word).unwrap());
+                    let [first, second] = calls.map(|word| cx.call(session, ECHO, word));
+                    let (first, second) = futures::join!(first, second);
+                    [first, second]
+                });
+                let failed = AsyncError::Rpc(RpcError::rejected(ErrorCode::HANDLER_FAILED, true));
+                assert_eq!(first.unwrap().data(), [7]);
+                assert_eq!(second.unwrap_err().error, failed);
+            }
+        },
+        |_| (),
+    );
+}
