@@ -38,7 +38,7 @@ pub(crate) enum Found<'a> {
 }
 
 /// An item that was found in one of the trees.
-type Entry<'a> = (Found<'a>, &'a Value);
+type Shown<'a> = (Found<'a>, &'a Value);
 
 impl Found<'_> {
     /// A copy that outlives the trees' guard.
@@ -121,7 +121,7 @@ impl Trees {
         range: Range<'a>,
         direction: Direction,
         guard: &'a Guard,
-    ) -> impl Iterator<Item = Entry<'a>> {
+    ) -> impl Iterator<Item = Shown<'a>> {
         let words = self.words.range::<u64, _>(words_in(range), guard);
         let others = self.others.range::<[u8], _>(keys_in(range), guard);
         let long = self.long.range::<Sought<'a>, _>(sought_in(range), guard);
@@ -149,10 +149,10 @@ fn in_order<I: DoubleEndedIterator>(
 
 /// The items of two iterators with different keys, in the direction that both have.
 fn merge<'a>(
-    left: impl Iterator<Item = Entry<'a>>,
-    right: impl Iterator<Item = Entry<'a>>,
+    left: impl Iterator<Item = Shown<'a>>,
+    right: impl Iterator<Item = Shown<'a>>,
     direction: Direction,
-) -> impl Iterator<Item = Entry<'a>> {
+) -> impl Iterator<Item = Shown<'a>> {
     let (mut left, mut right) = (left.peekable(), right.peekable());
     iter::from_fn(move || {
         let is_left_next = match (left.peek(), right.peek()) {

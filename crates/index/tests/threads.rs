@@ -24,8 +24,9 @@ const FIXED: u64 = 3000;
 /// ended, plus one while the next write is in progress.
 struct Register(AtomicU64);
 
-/// How long the keys are. The index has a tree for keys of eight bytes, one for longer keys of more
-/// than 22 bytes, and one for all others. Only keys in a tree in which others come and go can show that its scans keep their promises.
+/// How long the keys are. The index has a tree for keys of eight bytes, one for keys of more than
+/// 22 bytes, and one for all others. Only keys in a tree in which others come and go can show that
+/// its scans keep their promises.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Shape {
     Words,
@@ -39,9 +40,9 @@ const SHAPES: [Shape; 4] = [Shape::Words, Shape::Others, Shape::Long, Shape::Mix
 /// The beginning of long keys: longer than the part of a key that is in a node of the tree.
 const BEGINNING: &[u8] = b"the beginning of a key";
 
-/// Keys begin with words that differ, long ones after [`BEGINNING`]. A word that is a multiple of this is in a key that stays. The
-/// words between two of these are in keys that come and go, so that splits and removals of nodes
-/// affect both kinds.
+/// Keys begin with words that differ, long ones after [`BEGINNING`]. A word that is a multiple of
+/// this is in a key that stays. The words between two of these are in keys that come and go, so
+/// that splits and removals of nodes affect both kinds.
 const GAP: u64 = 8;
 
 impl Shape {

@@ -25,8 +25,8 @@ pub struct Options {
     pub kept_bytes: u64,
     /// Whether a leader answers gets without a majority as long as no other node can lead: for a
     /// little less than `election` after a question that a majority has answered. This assumes that
-    /// no replica's clock runs more than an eighth faster than another's, and that none stands while
-    /// others go on, as the clock of a suspended host may. All replicas of a cluster need the same
+    /// no replica's clock runs more than an eighth faster than another's, and that no clock stands
+    /// while others go on, as that of a suspended host may. All replicas of a cluster need the same
     /// `election`.
     pub lease_reads: bool,
     /// Bytes that one run adds to an image of the items, for a snapshot or for the disk. Other work

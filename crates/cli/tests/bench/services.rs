@@ -66,7 +66,11 @@ fn replicas_are_measured_in_memory_and_on_a_disk() {
         );
     }
     assert_eq!(values(&rows, "elections").count(), 2);
-    let names = [memory, disk].map(|row| &row["baseline_name"]);
+    etcd_is_the_baseline_with_its_version([memory, disk], &said);
+}
+
+fn etcd_is_the_baseline_with_its_version(rows: [&Value; 2], said: &str) {
+    let names = rows.map(|row| &row["baseline_name"]);
     match said.contains("etcd is not installed") {
         true => {
             assert_eq!(names, [&Value::Null; 2]);

@@ -405,6 +405,18 @@ impl Stage {
         Some(session)
     }
 
+    fn all_operations_have_ended(&mut self) -> Result<(), String> {
+        for port in (self.replicas..self.replicas + CLIENTS).map(PortId) {
+            if let Some(Process::Client(node)) = self.world.node(port) {
+                let left = node.under_way();
+                if left > 0 {
+                    return Err(format!("{left} operations have not ended"));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Checks the clients' history, and that the replicas agree.
     fn judge_history(mut self, name: &str) -> Result<Sum, String> {
         let last = self.judge.last();
@@ -420,14 +432,7 @@ impl Stage {
                 return Err(format!("replica {port} has applied {applied} of {last}"));
             }
         }
-        for port in (self.replicas..self.replicas + CLIENTS).map(PortId) {
-            if let Some(Process::Client(node)) = self.world.node(port) {
-                let left = node.under_way();
-                if left > 0 {
-                    return Err(format!("{left} operations have not ended"));
-                }
-            }
-        }
+        self.all_operations_have_ended()?;
         let record = self.world.cluster.record.take();
         if let Some(what) = record.violation {
             return Err(what);

@@ -256,7 +256,7 @@ fn operate<T: Configurable>(
         Command::Get(args) => {
             let key = form.read(&args.key)?;
             match index.get(&key)? {
-                Some(value) => show(&key, &value, format, Place::Alone),
+                Some(value) => show(&key, &value, format, Listing::Alone),
                 None => Err(anyhow!("there is no item with the key `{}`", args.key)),
             }
         }
@@ -299,18 +299,18 @@ fn scan<T: Configurable>(
     let scanned = index.scan(bounds.range()?, direction, args.limit, |key, value| {
         let before = last.replace([key, value].map(<[u8]>::to_vec));
         if let Some([key, value]) = before.filter(|_| shown.is_ok()) {
-            shown = show(&key, &value, format, Place::Listed);
+            shown = show(&key, &value, format, Listing::Listed);
         }
     });
     shown?;
     let more = matches!(scanned, Ok(Some(_)));
     if let Some([key, value]) = last {
-        let place = if more {
-            Place::BeforeMore
+        let listing = if more {
+            Listing::BeforeMore
         } else {
-            Place::Listed
+            Listing::Listed
         };
-        show(&key, &value, format, place)?;
+        show(&key, &value, format, listing)?;
         if more {
             // A scan from the end goes on before a key.
             let option = if args.backward { "--to" } else { "--after" };
@@ -371,7 +371,7 @@ fn load<T: Configurable>(
 
 /// Where an item is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Listing {
     /// Alone, without its key.
     Alone,
     Listed,
@@ -383,19 +383,19 @@ fn show(
     key: &[u8],
     value: &[u8],
     Format { form, json }: Format,
-    place: Place,
+    listing: Listing,
 ) -> anyhow::Result<()> {
     if json {
         let mut object = json!({});
         form.add(&mut object, "key", key);
         form.add(&mut object, "value", value);
-        if place == Place::BeforeMore {
+        if listing == Listing::BeforeMore {
             object["more"] = true.into();
         }
         return print(&format!("{object}\n"));
     }
     let mut bytes = Vec::new();
-    if place != Place::Alone {
+    if listing != Listing::Alone {
         bytes.extend_from_slice(&form.show(key));
         bytes.push(b'\t');
     }

@@ -25,7 +25,8 @@ fn untested() -> Fact {
     Fact::good(
         "dpdk: untested",
         "network cards, lend= and queues= (rte_flow) with them, huge pages (all tests have \
-         --no-huge), and interrupts of other drivers than net_tap; only memif, net_ring, net_null, net_tap, net_af_xdp, net_vhost and \
-         net_virtio_user of DPDK 22.11 were tested (tools/dpdk-on-a-nic.sh tries a card)",
+         --no-huge), and interrupts of other drivers than net_tap; only memif, net_ring, \
+         net_null, net_tap, net_af_xdp, net_vhost and net_virtio_user of DPDK 22.11 were tested \
+         (tools/dpdk-on-a-nic.sh tries a card)",
     )
 }

@@ -57,9 +57,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "disk", value_parser = cluster)]
     of_cluster: Option<u64>,
     /// A leader answers gets without a majority while no other replica can lead. This assumes that
-    /// no replica's clock runs more than an eighth faster than another's, and that none stands while
-    /// others go on, as the clock of a suspended, moved or restored virtual machine may: its leader
-    /// would answer with old values. All replicas of a cluster need the same --election
+    /// no replica's clock runs more than an eighth faster than another's, and that no clock stands
+    /// while others go on, as that of a suspended, moved or restored virtual machine may: its
+    /// leader would answer with old values. All replicas of a cluster need the same --election
     #[arg(long)]
     lease_reads: bool,
     #[command(flatten)]

@@ -1,7 +1,7 @@
 //! Hosts whose clocks differ by minutes. A process that starts again may find its clock set forward
 //! or back. A replica must not depend on the time that a clock shows: leases, lifetimes and
-//! elections measure the time since an event in the same process. A clock that jumps ahead while its
-//! process is paused is a longer pause, which is another fault.
+//! elections measure the time since an event in the same process. A clock that jumps ahead while
+//! its process is paused is a longer pause, which is another fault.
 //!
 //! A clock that stands while its host is suspended breaks the assumption of leases, because the
 //! clocks of the others go on. A run shows that the check of the history then finds stale reads.
@@ -20,7 +20,7 @@ const SEEDS: u64 = 30;
 /// Clocks differ by at most this much.
 const APART: Nanos = Nanos::from_secs(600);
 
-/// What a clock shows when the world begins is at least this, so that it can stand.
+/// The least time that a clock shows when the world begins, so that it can stand.
 const LEAST: Nanos = Nanos::from_secs(10);
 
 /// A suspension, in which the others elect another leader, and how long the leader is cut off from
@@ -106,7 +106,7 @@ fn clocks_that_differ_by_minutes_change_nothing() {
     assert!(sum.terms > 3 * SEEDS / 2 && sum.restarts > SEEDS, "{sum:?}");
 }
 
-/// A clock that stands during a suspension is not a fault that a lease survives (`docs/replica.md`).
+/// A lease does not survive a clock that stands during a suspension (`docs/replica.md`).
 #[test]
 fn leases_end_during_a_suspension_unless_the_clock_stands() {
     let seeds = || (0..2 * SEEDS).filter(|seed| has_leases(*seed, Bug::None));
