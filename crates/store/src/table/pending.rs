@@ -6,6 +6,7 @@ use crate::classes::CHUNK;
 use crate::config::{IDLE_SECONDS, MAX_VALUE, MOST_WRITINGS};
 use crate::index::Place;
 use crate::item::{Seconds, Stamp};
+use crate::table::write::Verb;
 
 /// How often a write begins again because the value to which it adds bytes was overwritten. The
 /// next time, it is done in one piece.
@@ -30,12 +31,24 @@ pub(super) struct Writings {
 #[derive(Debug)]
 pub(super) struct Pending {
     name: Writing,
+    task: Task,
     stage: Stage,
     /// The value to which the write adds bytes, and how often that has changed.
     base: Option<Base>,
     restarts: u8,
     /// When the caller last continued the write.
     touched: Seconds,
+}
+
+/// The task of a write in progress. A caller that comes back with another one has given the first
+/// one up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Task {
+    /// The hash of its key.
+    pub(super) key: u64,
+    pub(super) verb: Verb,
+    /// The length of the bytes that the caller gives.
+    pub(super) len: usize,
 }
 
 /// The value to which a write adds bytes. One that is overwritten has another base, unless both are
@@ -105,11 +118,24 @@ impl Writings {
         Some(std::mem::replace(&mut pending.stage, Stage::Room(0)))
     }
 
-    pub(super) fn begin(&mut self, stage: Stage, base: Option<Base>, now: Seconds) -> Writing {
+    /// Whether a write in progress has another task than this one.
+    pub(super) fn has_other_task(&self, name: Writing, task: Task) -> bool {
+        let found = self.list.iter().find(|pending| pending.name == name);
+        found.is_some_and(|pending| pending.task != task)
+    }
+
+    pub(super) fn begin(
+        &mut self,
+        task: Task,
+        stage: Stage,
+        base: Option<Base>,
+        now: Seconds,
+    ) -> Writing {
         self.begun += 1;
         let name = Writing(self.begun);
         self.list.push(Pending {
             name,
+            task,
             stage,
             base,
             restarts: 0,

@@ -16,8 +16,9 @@
 //! one piece.
 //! An append or a prepend is such a write if its result is long, however short its own bytes are;
 //! `joining` puts the slices together. If its old value is overwritten meanwhile, it begins again,
-//! three times at most. If making the room would evict the old item from a cache, it is
-//! done in one piece.
+//! three times at most. If making the rest of the room would evict the old item from a cache,
+//! it is done in one piece. A caller that comes back with another key, verb or length gives up its
+//! earlier write.
 //!
 //! A caller that vanishes costs little: a write that was not continued for two seconds is
 //! abandoned to make room for another one. If its caller comes back, the write is done in one
@@ -34,7 +35,7 @@ use crate::mutant::Mutant;
 use crate::table::body::{Storage, Table};
 use crate::table::joining::Source;
 use crate::table::key::Key;
-use crate::table::pending::{MOST_PAGES, Stage, Writing};
+use crate::table::pending::{Base, MOST_PAGES, Stage, Task, Writing};
 use crate::table::write::{Write, WriteError, expiry_word, judge};
 
 /// Items that one call may remove from the log. Each costs a line of the index, which is rarely in
@@ -83,6 +84,10 @@ impl Table {
         writing: &mut Writing,
         now: Seconds,
     ) -> Option<Result<Version, WriteError>> {
+        let task = task_of(key, write);
+        if self.writings.has_other_task(*writing, task) {
+            self.abandon(std::mem::take(writing));
+        }
         let is_long = (SLICE + 1..=MAX_VALUE).contains(&write.value.len());
         if !is_long && !write.verb.joins() {
             return Some(self.write(key, write, now));
@@ -150,18 +155,21 @@ impl Table {
         let header = long_header(key, &source, now);
         let shape = header.shape(self.mode);
         let (item, base) = ((key, &header, &shape), self.base(&source));
-        let is_overtaken = self.writings.has_other_base(*writing, base);
-        if is_overtaken && !self.has(Mutant::MixedJoin) {
-            let Some(stage) = self.writings.restart(*writing, base) else {
-                self.abandon(*writing);
-                return self.try_write(key, write, now).map(Some);
-            };
-            self.give_back(&stage);
-            let stage = self.begin_stage(item, now)?;
-            self.writings.set_stage(*writing, stage, now);
-            return Ok(None);
+        let is_overtaken =
+            self.writings.has_other_base(*writing, base) && !self.has(Mutant::MixedJoin);
+        let stage = self.writings.stage(*writing);
+        let needs_room = is_overtaken || matches!(stage, Some(Stage::Room(_)));
+        if needs_room && self.leaves_for(&source, shape.size) {
+            self.abandon(*writing);
+            return self.try_write(key, write, now).map(Some);
         }
-        let stage = match self.writings.stage(*writing) {
+        if is_overtaken {
+            return match self.begin_again(item, base, *writing, now)? {
+                true => Ok(None),
+                false => self.try_write(key, write, now).map(Some),
+            };
+        }
+        let stage = match stage {
             Some(stage @ (Stage::Logged { .. } | Stage::Paged { .. })) => stage,
             Some(Stage::Room(calls)) => {
                 let stage = self.make_part_of_room(item, calls + 1, now);
@@ -177,7 +185,7 @@ impl Table {
                     return self.try_write(key, write, now).map(Some);
                 }
                 let stage = self.begin_stage(item, now)?;
-                *writing = self.writings.begin(stage, base, now);
+                *writing = self.writings.begin(task_of(key, write), stage, base, now);
                 return Ok(None);
             }
         };
@@ -193,6 +201,29 @@ impl Table {
         let version = self.end_parts(key, &source, header, &stage, now)?;
         self.writings.end(*writing);
         Ok(Some(version))
+    }
+
+    /// Begins a write again, because the value to which it adds bytes was overwritten. False: that
+    /// has happened too often.
+    fn begin_again(
+        &mut self,
+        item: NewItem<'_>,
+        base: Option<Base>,
+        writing: Writing,
+        now: Seconds,
+    ) -> Result<bool, WriteError> {
+        let Some(stage) = self.writings.restart(writing, base) else {
+            self.abandon(writing);
+            return Ok(false);
+        };
+        self.give_back(&stage);
+        let begun = self.begin_stage(item, now);
+        match begun {
+            Ok(stage) => self.writings.set_stage(writing, stage, now),
+            // A write without room has no stage from which it could continue.
+            Err(_) => self.abandon(writing),
+        }
+        begun.map(|_| true)
     }
 
     /// Decides whether a write happens, and whether in slices.
@@ -401,6 +432,14 @@ impl Table {
             self.memory[at..at + 4].copy_from_slice(&page.to_le_bytes());
         }
         Some(place)
+    }
+}
+
+fn task_of(key: &Key<'_>, write: &Write<'_>) -> Task {
+    Task {
+        key: key.hash(),
+        verb: write.verb,
+        len: write.value.len(),
     }
 }
 

@@ -234,3 +234,75 @@ fn a_call_of_an_append_lets_few_items_leave() {
     let (calls, outcome) = write(&mut table, b"key", &append, few);
     assert!(outcome.is_ok() && calls > 50, "{calls} calls");
 }
+
+#[test]
+fn a_caller_with_another_task_does_not_continue_a_write() {
+    for mode in [Mode::Store, Mode::Cache] {
+        let mut table = table(mode, 8 << 20);
+        let (old, new, other) = (bytes(40_000, 1), bytes(40_000, 100), bytes(40_000, 200));
+        set(&mut table, b"first", &old);
+        set(&mut table, b"second", &other);
+        let first = table.key(b"first").unwrap();
+        let mut writing = Writing::default();
+        let append = joined(Verb::Append, &new);
+        for _ in 0..2 {
+            let part = table.write_part(&first, &append, &mut writing, NOW);
+            assert_eq!(part, None, "{mode:?}");
+        }
+        // The first write continues as one that takes a single call, and leaves nothing behind.
+        let begun = writing;
+        table.delete(&first, None, NOW).unwrap();
+        let part = table.write_part(&first, &Write::set(&new), &mut writing, NOW);
+        assert!(part.unwrap().is_ok());
+        assert!(writing == Writing::default() && !table.is_under_way(begun));
+        // Another key with an equally long value has its own bytes in the result.
+        set(&mut table, b"first", &old);
+        let part = table.write_part(&first, &append, &mut writing, NOW);
+        assert_eq!(part, None);
+        let second = table.key(b"second").unwrap();
+        let outcome = loop {
+            if let Some(outcome) = table.write_part(&second, &append, &mut writing, NOW) {
+                break outcome;
+            }
+        };
+        outcome.unwrap();
+        assert_eq!(
+            value(&mut table, b"second"),
+            Some([&other[..], &new].concat())
+        );
+        assert_eq!(value(&mut table, b"first"), Some(old));
+        table.audit().unwrap();
+    }
+}
+
+#[test]
+fn a_write_that_finds_no_room_when_it_begins_again_ends() {
+    let mut table = table(Mode::Store, 2 << 20);
+    let new = bytes(2 * SLICE, 100);
+    set(&mut table, b"key", &bytes(2 * SLICE, 1));
+    let brief = bytes(SLICE / 2, 3);
+    let expires = Write {
+        expiry: Some(Seconds(NOW.0 + 1)),
+        ..Write::set(&brief)
+    };
+    let (_, outcome) = write(&mut table, b"brief", &expires, |_, _| ());
+    outcome.unwrap();
+    let key = table.key(b"key").unwrap();
+    let append = joined(Verb::Append, &new);
+    let (mut writing, later) = (Writing::default(), Seconds(NOW.0 + 2));
+    assert_eq!(table.write_part(&key, &append, &mut writing, NOW), None);
+    set(&mut table, b"key", &bytes(6 * SLICE, 50));
+    // Fill the rest, so that the result, which is longer now, has no room.
+    let filler = bytes(8_000, 9);
+    for number in 0..1000_u32 {
+        let name = table.key(&number.to_le_bytes()).unwrap().bytes().to_vec();
+        let name = table.key(&name).unwrap();
+        if table.write(&name, &Write::set(&filler), NOW).is_err() {
+            break;
+        }
+    }
+    let outcome = (0..100).find_map(|_| table.write_part(&key, &append, &mut writing, later));
+    assert_eq!(outcome, Some(Err(WriteError::NoMemory)));
+    assert_eq!(value(&mut table, b"key"), Some(bytes(6 * SLICE, 50)));
+    table.audit().unwrap();
+}
