@@ -147,13 +147,14 @@ impl Source {
         // The items come in the order of their keys, without those that have left.
         let mut named = named.into_iter();
         loop {
-            let line = next_line(&mut self.read)?;
+            let bytes = next_bytes(&mut self.read)?;
+            let line = String::from_utf8_lossy(&bytes);
             if line == "END" {
                 part.gone += named.count() as u64;
                 return Ok(part);
             }
             let words: Vec<&str> = line.split(' ').collect();
-            let ["VALUE", name, flags, len] = words[..] else {
+            let ["VALUE", _, flags, len] = words[..] else {
                 return Err(unexpected(&line));
             };
             let (flags, len) = (flags.parse(), len.parse());
@@ -161,7 +162,9 @@ impl Source {
                 return Err(unexpected(&line));
             };
             let before = named.len();
-            let found = named.find(|(key, _)| String::from_utf8_lossy(key) == name);
+            // Keys are compared as bytes: several that are no text would be the same text.
+            let name = bytes.split(|byte| *byte == b' ').nth(1);
+            let found = named.find(|(key, _)| Some(&key[..]) == name);
             let (key, expires) = found.ok_or_else(|| unexpected(&line))?;
             part.gone += (before - named.len() - 1) as u64;
             part.items.push(Item {
@@ -281,13 +284,18 @@ fn decoded(text: &str) -> Option<Vec<u8>> {
 }
 
 fn next_line(input: &mut BufReader<TcpStream>) -> anyhow::Result<String> {
+    let line = next_bytes(input)?;
+    Ok(String::from_utf8_lossy(&line).into_owned())
+}
+
+fn next_bytes(input: &mut BufReader<TcpStream>) -> anyhow::Result<Vec<u8>> {
     let mut line = Vec::new();
     input.take(MAX_LINE).read_until(b'\n', &mut line)?;
     if line.pop() != Some(b'\n') {
         bail!("the connection ended in the middle of an answer");
     }
-    let text = String::from_utf8_lossy(&line);
-    Ok(text.trim_end_matches('\r').to_owned())
+    while line.pop_if(|byte| *byte == b'\r').is_some() {}
+    Ok(line)
 }
 
 fn unexpected(line: &str) -> anyhow::Error {

@@ -24,19 +24,19 @@ fn a_line_of_the_list_has_key_and_expiry() {
 /// Answers one connection as memcached 1.5 does. It lists more keys than it has.
 fn answer_as_old(stream: TcpStream) {
     let mut lines = BufReader::new(stream.try_clone().unwrap());
-    let (mut stream, mut line) = (stream, String::new());
-    while lines.read_line(&mut line).is_ok_and(|len| len > 0) {
-        let answer = match line.trim_end() {
-            "lru_crawler metadump all" => {
-                "key=gone exp=-1\nkey=a exp=-1\nkey=a%20b exp=-1\nkey=gone2 exp=-1\n\
-                 key=%C3%BC exp=1900000000\nkey=gone3 exp=-1\nEND\r\n"
+    let (mut stream, mut line) = (stream, Vec::new());
+    while lines.read_until(b'\n', &mut line).is_ok_and(|len| len > 0) {
+        let answer: &[u8] = match line.trim_ascii_end() {
+            b"lru_crawler metadump all" => {
+                b"key=gone exp=-1\nkey=a exp=-1\nkey=a%20b exp=-1\nkey=gone2 exp=-1\n\
+                  key=%C3%BC exp=1900000000\nkey=%FF exp=-1\nkey=%FE exp=-1\nEND\r\n"
             }
-            "get gone a gone2 \u{fc} gone3" => {
-                "VALUE a 7 3\r\nEND\r\nVALUE \u{fc} 0 0\r\n\r\nEND\r\n"
+            b"get gone a gone2 \xc3\xbc \xff \xfe" => {
+                b"VALUE a 7 3\r\nEND\r\nVALUE \xc3\xbc 0 0\r\n\r\nVALUE \xfe 0 1\r\nx\r\nEND\r\n"
             }
-            _ => "ERROR\r\n",
+            _ => b"ERROR\r\n",
         };
-        stream.write_all(answer.as_bytes()).unwrap();
+        stream.write_all(answer).unwrap();
         line.clear();
     }
 }
@@ -67,7 +67,8 @@ fn a_memcached_without_meta_commands_is_read_by_get() {
         items,
         [
             (&b"a"[..], &b"END"[..], 7, 0),
-            ("\u{fc}".as_bytes(), b"", 0, 1_900_000_000)
+            ("\u{fc}".as_bytes(), b"", 0, 1_900_000_000),
+            (&[0xfe], b"x", 0, 0)
         ]
     );
     assert_eq!((part.gone, part.nameless), (3, vec![b"a b".to_vec()]));
