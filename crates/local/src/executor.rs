@@ -40,7 +40,6 @@ pub(super) struct Executor {
 struct Polling<'a>(&'a mut Executor);
 
 impl Executor {
-    /// Makes the first task, which is for `block_on`.
     pub(super) fn new(state: Rc<State>) -> Self {
         Self {
             served: Vec::new(),

@@ -199,7 +199,8 @@ impl<T: Open> Local<T> {
 
     /// Lends the endpoint itself to `look`, for uses that a `Local` has no function for: counters
     /// of the transport, options of a session. Do not replace its functions for events, such as
-    /// `on_completion`: they belong to the `Local`.
+    /// `on_completion`: they belong to the `Local`. Give calls that `look` issues tags below 2^20,
+    /// because larger tags may be those of the `Local`'s own calls; their results are dropped.
     pub fn inspect<R>(&mut self, look: impl FnOnce(&mut Rpc<T, Tasks>) -> R) -> R {
         self.endpoint(look)
     }

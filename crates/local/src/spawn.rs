@@ -82,8 +82,11 @@ impl<H, F> Serving<H, F> {
         if is_over {
             return;
         }
-        if let Some(ticket) = ticket {
-            tasks.assign(ticket, self.places.next().task);
+        let task = self.places.next().task;
+        match ticket {
+            Some(ticket) => tasks.assign(ticket, task),
+            // Otherwise the end of the place's last request would drop this future.
+            None => tasks.unassign(task),
         }
         self.places.occupy(tasks);
         if self.futures.len() < self.places.count() {

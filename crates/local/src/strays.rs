@@ -67,12 +67,14 @@ impl Numbered {
         self.free.push(entry);
     }
 
+    /// Drops the stray if there is no such entry: the tag of a call of the program's own may look
+    /// like one of ours.
     pub(super) fn put(&mut self, entry: usize, stray: Stray) -> Option<Stray> {
-        self.entries[entry].replace(stray)
+        self.entries.get_mut(entry)?.replace(stray)
     }
 
     pub(super) fn take(&mut self, entry: usize) -> Option<Stray> {
-        self.entries[entry].take()
+        self.entries.get_mut(entry)?.take()
     }
 }
 

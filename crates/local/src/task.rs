@@ -108,6 +108,12 @@ impl TaskTable {
         self.tasks[task as usize].ticket = Some(ticket);
     }
 
+    /// Notes that a task has a future for another request, which has no ticket.
+    #[cold]
+    pub(super) fn unassign(&mut self, task: u32) {
+        self.tasks[task as usize].ticket = None;
+    }
+
     /// The task whose future was made for this request; `None` if that task has another future now.
     pub(super) fn of(&self, ticket: Ticket) -> Option<u32> {
         let task = *self.by_ticket.get(ticket.index())?;
