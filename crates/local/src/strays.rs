@@ -70,12 +70,23 @@ impl Numbered {
     /// Drops the stray if there is no such entry: the tag of a call of the program's own may look
     /// like one of ours.
     pub(super) fn put(&mut self, entry: usize, stray: Stray) -> Option<Stray> {
-        self.entries.get_mut(entry)?.replace(stray)
+        match self.entries.get_mut(entry) {
+            Some(place) => place.replace(stray),
+            None => no_entry(stray),
+        }
     }
 
     pub(super) fn take(&mut self, entry: usize) -> Option<Stray> {
         self.entries.get_mut(entry)?.take()
     }
+}
+
+/// Drops a stray that has no entry, out of the way of those that have one.
+#[cold]
+#[inline(never)]
+fn no_entry(stray: Stray) -> Option<Stray> {
+    drop(stray);
+    None
 }
 
 impl Named {
