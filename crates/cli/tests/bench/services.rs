@@ -122,7 +122,7 @@ fn killed_leaders_and_a_calm_load_are_measured() {
 fn puts_are_measured_during_a_snapshot_and_without_one() {
     let only = ["--only", "kills=0", "--only", "outstanding=0"];
     let args = ["replica", "--transport", "shm", "--seconds", "5"];
-    let (rows, said) = rows(&[&args[..], &["--runs", "1"], &only].concat());
+    let (rows, said) = rows(&[&args[..], &only].concat());
     let metrics: Vec<&Value> = rows.iter().map(|row| &row["metric"]).collect();
     let names = ["put_p50", "put_p999", "put_longest"];
     let alone = ["puts_over_ms", "snapshot_time"];

@@ -27,6 +27,7 @@ fn serve(stream: TcpStream, order: usize, read: &AtomicUsize, stop: impl Fn(usiz
         let line = line.ok()?;
         let mut words = line.split(' ');
         match words.next()? {
+            "mn" => write!(out, "MN\r\n").ok()?,
             "stats" => write!(out, "STAT curr_items {ITEMS}\r\nEND\r\n").ok()?,
             "lru_crawler" => {
                 for at in 0..ITEMS {
