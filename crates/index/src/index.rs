@@ -1,6 +1,7 @@
 //! The operations on the items. Threads share them: a get takes no lock, except that of a long
-//! value, and a write waits for another one only where a node is split, or if both write the same
-//! key or keys that share a lock.
+//! value. A write waits for another one where a node is split, and if both write the same key or
+//! keys that share a lock; puts of long keys also take turns at the bytes of keys of about that
+//! length (`long.rs`).
 //!
 //! The items are in trees of `scc::TreeIndex` (`trees.rs`). `masstree` 0.9.5, the crate with the
 //! algorithm of eRPC §7.2, failed the tests of this crate: if the bound of a scan and an item
@@ -188,12 +189,15 @@ impl Index {
 
     /// Deletes an item. False: there was none.
     pub fn delete(&self, key: &[u8]) -> bool {
+        // A put that replaced the item meanwhile would make the tree say that there is none.
+        let writing = self.lock(key);
         let mut old = None;
         let last_look = |value: &Value| old = value.handle();
         let is_deleted = self.shared.trees.remove(key, last_look);
         if let Some(old) = old.filter(|_| is_deleted) {
             self.shared.values.take_away(old);
         }
+        drop(writing);
         // Without this, the memory of unused nodes is freed only after a while.
         Guard::new().accelerate();
         is_deleted

@@ -1,6 +1,8 @@
 //! Compares the index with a `BTreeMap`, and checks that the memory of deleted items is freed.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use proptest::prelude::*;
 
@@ -137,4 +139,31 @@ fn scans_of_many_items_continue_chunk_by_chunk() {
     let end = (2 * CHUNK as u64).to_be_bytes();
     let range = Range::new(&[0; 8], &end);
     assert_eq!(index.total(range, u64::MAX).items, 2 * CHUNK as u64);
+}
+
+/// Only one thread deletes the key, so it succeeds if it has just seen the key.
+#[test]
+fn a_delete_finds_an_item_that_a_put_replaces_meanwhile() {
+    const DELETES: u32 = if cfg!(miri) { 20 } else { 20_000 };
+    for key in [&b"8 bytes!"[..], b"short", &[b'x'; 40]] {
+        let index = Index::new();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    index.put(key, b"value");
+                }
+            });
+            let mut deletes = 0;
+            let mut missed = 0;
+            while deletes < DELETES {
+                if index.get(key, |_| ()).is_some() {
+                    missed += u32::from(!index.delete(key));
+                    deletes += 1;
+                }
+            }
+            is_over.store(true, Relaxed);
+            assert_eq!(missed, 0, "{key:?}");
+        });
+    }
 }
