@@ -1,9 +1,9 @@
 //! The tickets of requests that were not answered by the first poll of their futures.
 //!
-//! Most requests are answered during that poll, through the request itself (`lent.rs`). A ticket is
-//! made if the poll ends before the answer, and also if the future rejects, refuses or drops the
-//! request, or asks whether it was cancelled. Once the poll has ended, other code has the request, so its
-//! ticket is kept here, under a number that belongs to the memory of the request.
+//! Most requests are answered during that poll, through the request itself (`lent.rs`). A ticket
+//! is made if the poll ends before the answer, and also if the future rejects, refuses or drops
+//! the request, or asks whether it was cancelled. Once the poll has ended, other code has the
+//! request, so its ticket is kept here, under a number that belongs to the memory of the request.
 
 use std::cell::{Cell, RefCell};
 

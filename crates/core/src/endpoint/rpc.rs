@@ -347,8 +347,8 @@ impl<T: Transport, C: Clock, App> Endpoint<T, C, App> {
         self.engine.core.sessions.live()
     }
 
-    /// The number of calls that have not ended: those in flight or in a backlog, cancelled ones that
-    /// await the server's answer, and those whose end the completion function has not got yet.
+    /// The number of calls that have not ended: those in flight or in a backlog, cancelled ones
+    /// that await the server's answer, and those whose end the completion function has not got yet.
     pub fn call_count(&self) -> usize {
         self.engine.core.calls.live() + self.engine.core.context.held.ending_count()
     }

@@ -367,8 +367,8 @@ impl<T: Open, App> Rpc<T, App> {
         self.engine.histograms()
     }
 
-    /// The number of calls that have not ended. It includes waiting calls, cancelled calls that still
-    /// need the server's answer, and calls whose end the completion function has not got yet.
+    /// The number of calls that have not ended. It includes waiting calls, cancelled calls that
+    /// still need the server's answer, and calls whose end the completion function has not got yet.
     pub fn call_count(&self) -> usize {
         self.engine.call_count()
     }
